@@ -188,7 +188,7 @@ class Access:
     region: str = ""
     """The AWS region; empty on other clouds."""
     check_arns: Callable[[Iterable[tuple[str, str]]], None] = lambda _: None
-    """Raises ValueError for a policy's ARN, given with its key, that the region does not have."""
+    """Raises ValueError for an ARN, given with its key, that the region does not have."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError if the account names something that the platform cannot give it."""

@@ -274,12 +274,22 @@ class GkeUpgradeArgs:
                 f"{_MOST_SURGE - self.max_surge}"
             )
 
+    def soak(self, nodes: int) -> int:
+        """The seconds in which an upgrade of this many nodes only waits."""
+        if self.strategy == "surge":
+            return 0
+        batches = -(-nodes // (self.batch_node_count or 1))
+        return batches * (self.batch_soak_seconds or 0) + self._node_pool_soak
+
+    @property
+    def _node_pool_soak(self) -> int:
+        return 3600 if self.soak_seconds is None else self.soak_seconds
+
     @property
     def declared(self) -> Any:
         """The settings as `upgradeSettings`."""
         if self.strategy == "surge":
             return {"max_surge": self.max_surge, "max_unavailable": self.max_unavailable}
-        soak = 3600 if self.soak_seconds is None else self.soak_seconds
         return {
             "strategy": "BLUE_GREEN",
             "blue_green_settings": {
@@ -287,6 +297,6 @@ class GkeUpgradeArgs:
                     "batch_node_count": self.batch_node_count or 1,
                     "batch_soak_duration": f"{self.batch_soak_seconds or 0}s",
                 },
-                "node_pool_soak_duration": f"{soak}s",
+                "node_pool_soak_duration": f"{self._node_pool_soak}s",
             },
         }

@@ -41,10 +41,11 @@ def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.Reso
     return pulumi.ResourceHookBinding(before_update=[hook])
 
 
-def patience(nodes: int) -> pulumi.CustomTimeouts:
+def patience(nodes: int, soak: int = 0) -> pulumi.CustomTimeouts:
     """Timeout of an update of a pool with this many nodes: at least the provider's default of 2
-    hours, which is too short if many nodes are recreated in turn."""
-    return pulumi.CustomTimeouts(update=f"{max(120, 60 + 15 * nodes)}m")
+    hours, which is too short if many nodes are recreated in turn; and the seconds of `soak`, in
+    which a blue-green upgrade only waits."""
+    return pulumi.CustomTimeouts(update=f"{max(120, 60 + 15 * nodes) + -(-soak // 60)}m")
 
 
 class GkeNodeIdentity(pulumi.ComponentResource):

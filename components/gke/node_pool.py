@@ -43,6 +43,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
         creates it. `machine_labels`: the labels of the virtual machines, if it does not."""
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
+        upgrade = args.upgrade or _IN_TURN
         self.node_pool = gcp.container.NodePool(
             name,
             cluster=cluster,
@@ -56,9 +57,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             # An upgrade needs no spare GPU: a node is deleted before its successor is created. On
             # flex-start, GKE sets its own strategy, and any other shows as a difference in every
             # update: https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
-            upgrade_settings=None
-            if args.capacity_type == "flex-start"
-            else (args.upgrade or _IN_TURN).declared,
+            upgrade_settings=None if args.capacity_type == "flex-start" else upgrade.declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
             queued_provisioning={"enabled": True} if args.queued else None,
             node_config={
@@ -71,7 +70,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
                 deleted_with=deleted_with,
                 delete_before_replace=args.delete_before_replace,
                 ignore_changes=_owned_by_gke(args),
-                custom_timeouts=patience(self.pool.bounds[1]),
+                custom_timeouts=patience(most := self.pool.bounds[1], upgrade.soak(most)),
                 hooks=recycling_check(name, f"gpuPools.{name}", self.pool.bounds),
             ),
         )

@@ -383,6 +383,7 @@ class Nodes:
             gone = None if coming else self._recycler.turn(group, self._of_group(group), self._pods)
             if gone is not None:
                 node, replaced = gone
+                self._refused.add(node["metadata"]["name"])  # until it is seen to be gone
                 if replaced:
                     self._successors.add(self._create(group))
                 elif isinstance(self._cloud, Surging):

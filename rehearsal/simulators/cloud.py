@@ -41,7 +41,7 @@ not, whether a PodDisruptionBudget holds the pods of the next one, or a new one 
 
 def wait_for_nodes(recycled: Recycled, group: str, revision: int, *, nodes: int) -> Progress:
     """Returns how far an update that recycles a group's nodes is when it ends: "done" also if a
-    node is only late.
+    node is only late to leave.
 
     `nodes`: how many it has."""
     until = time.monotonic() + RECYCLE_SECONDS * nodes

@@ -8,6 +8,7 @@ import pytest
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.immutable import POOL
 from components.gke.network_args import GkeNetworkArgs
+from components.gke.node_args import GkeUpgradeArgs
 from components.gke.node_identity import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -36,6 +37,31 @@ def test_flex_start_is_in_the_node_config() -> None:
     assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
     assert "upgradeSettings" not in pool.inputs
     assert pool.inputs["management"]["autoRepair"] is False
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "minutes"),
+    [
+        ({}, 135),
+        ({"strategy": "blue-green"}, 195),
+        ({"strategy": "blue-green", "soak_seconds": 7200}, 255),
+        (
+            {
+                "strategy": "blue-green", "soak_seconds": 0,
+                "batch_node_count": 2, "batch_soak_seconds": 610,
+            },
+            166,
+        ),
+    ],
+)  # fmt: skip
+def test_an_upgrade_has_the_time_in_which_it_only_waits(
+    upgrade: dict[str, Any], minutes: int
+) -> None:
+    """In addition to that of its five nodes: after each batch, and before the old ones go."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="g2-standard-4", max_nodes=5, upgrade=GkeUpgradeArgs(**upgrade)
+    )
+    assert pool_of(args).update_timeout == f"{minutes}m"
 
 
 def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:

@@ -303,7 +303,8 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
 
 @pytest.mark.parametrize("strategy", ["DEFAULT", "MINIMAL"])
 def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy: str) -> None:
-    """Unless its strategy is MINIMAL, it needs room for one more in each zone with nodes."""
+    """Unless its strategy is MINIMAL, it needs room for one more in each zone with nodes, of which
+    one without capacity has none."""
     config = {"maxUnavailable": 1, "updateStrategy": strategy}
     two = {"minSize": 2, "maxSize": 2, "desiredSize": 2}
     fresh.cloud.faults.quota["G_VT"] = 12
@@ -331,10 +332,13 @@ def test_an_update_starts_a_node_before_it_drains_one(fresh: AwsStack, strategy:
     fresh.up(aws.GROUP, "train-gpu", newer)
     recycled()
     assert seen == [(4, 4, 2), (2, 2, 0)]
+    (group,) = fresh.cloud.node_groups()
+    assert group.instances == before.instances
     # The update is over: a node that was still on its way out stays.
     fresh.cloud.left("train-gpu", (before.instances or ("",))[0])
-    recycled()
-    assert seen[2] == (2, 2, 0)
+    fresh.cloud.faults.no_capacity.append("*/us-east-1b/*")
+    fresh.up(aws.GROUP, "train-gpu", newer | {"releaseVersion": "1.35.7-20261016"})
+    assert seen[2] == (3, 3, 1)
 
 
 def test_a_failed_update_is_sent_again_after_a_refresh(

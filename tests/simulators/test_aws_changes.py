@@ -138,6 +138,30 @@ def test_an_update_ends_with_the_nodes(
     assert ml.cloud.node_groups()[0].revision == 2
 
 
+def test_only_nodes_that_eks_started_get_successors_before_they_go(
+    ml: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And an update of a group that is deleted meanwhile ends in peace."""
+    going, failed, update = threading.Event(), list[Any](), {"maxUnavailable": 1}
+    monkeypatch.setattr(threading, "excepthook", lambda args: failed.append(args.exc_value))
+    monkeypatch.setattr(node_groups, "wait_for_nodes", lambda *_, nodes: going.wait() and "done")
+    sizes = {"minSize": 1, "maxSize": 4, "desiredSize": 1}
+    ml.group(
+        "train-gpu", releaseVersion="1.36.2-20260714", scalingConfig=sizes, updateConfig=update
+    )
+    ml.cloud.set_size("train-gpu", 3)
+    named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
+    before = {*threading.enumerate()}
+    ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")
+    (group,) = ml.cloud.node_groups()
+    assert (group.target_nodes, group.surging, group.max_nodes) == (2, 1, 5)
+    ml.eks.delete_nodegroup(**named)
+    going.set()
+    for thread in {*threading.enumerate()} - before:
+        thread.join(10)
+    assert failed == []
+
+
 def test_a_version_that_is_none_is_refused(ml: Account) -> None:
     """In EKS's words, new or changed."""
     with pytest.raises(ClientError, match=r"InvalidParameter.* version foo is invalid\. Allowed"):

@@ -30,7 +30,7 @@ from rehearsal.simulators.aws.instances import check_offers, instance
 from rehearsal.simulators.aws.launch_templates import template_data
 from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
 from rehearsal.simulators.aws.refusal import Refusal, invalid
-from rehearsal.simulators.aws.reservations import why_not_launched
+from rehearsal.simulators.aws.reservations import why_not_launched, zones_with_room
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, end_surge, make_group, resize, surge
@@ -216,8 +216,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     share = nodes * update.get("maxUnavailablePercentage", 0) // 100
     at_once = int(update.get("maxUnavailable") or share) or 1
     recycles = bool(recycled and nodes)
-    zones = {subnet.availability_zone for subnet in subnets(account, new["subnets"])}
-    more = 0 if update.get("updateStrategy") == "MINIMAL" else min(nodes, len(zones))
+    minimal = update.get("updateStrategy") == "MINIMAL"
+    more = 0 if minimal else min(nodes, zones_with_room(account, group))
     wrong = why_not_started(account, cluster, group, nodes + more) if recycles else None
     answer = begun(
         cluster,
@@ -237,10 +237,12 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         )
         with account.lock:
             update["status"] = "Successful" if far == "done" else "Failed"
-            if group.row["status"] != "UPDATING":
+            if cluster.groups.get(name) is not group:
                 return  # It has been deleted meanwhile.
-            group.row["status"] = "ACTIVE"
             end_surge(account, group, [each.id for each in reversed(kept(account, group))])
+            if group.row["status"] != "UPDATING":
+                return  # It could not be deleted.
+            group.row["status"] = "ACTIVE"
             if far != "done":
                 update["errors"] = [
                     _not_evicted(account, group) if far == "held" else _not_joined(name, wrong)

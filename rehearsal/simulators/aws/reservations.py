@@ -74,6 +74,21 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     return why_no_quota(account, row["nodegroupName"], row["instanceTypes"], spot, nodes)
 
 
+def zones_with_room(account: Account, group: Group) -> int:
+    """In how many of its zones EC2 has another instance for this node group, at least 1: where the
+    group has nodes, as Auto Scaling would have started none elsewhere."""
+    row, target = group.row, _target(group.data)
+    if target is not None and target.only:
+        return 1
+    market = "spot" if row["capacityType"] == "SPOT" else "on-demand"
+    zones = {subnet.availability_zone for subnet in subnets(account, row["subnets"])}
+    sold = (
+        all(sold_out(account, name, zone, market) for name in row["instanceTypes"])
+        for zone in zones
+    )
+    return max(1, [*sold].count(False))
+
+
 def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
     """Why each of the group's types is sold out in each of its zones; empty if one is not."""
     there = [*running(account, group), *warm_running(account, group)]

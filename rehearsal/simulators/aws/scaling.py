@@ -136,8 +136,10 @@ def surge(account: Account, group: Group, nodes: int) -> None:
 
 def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
     """Ends as many of these as the group still has above its size."""
-    for instance in [*instances][: group.surging]:
-        held(account, group.scaling_group).max_size -= 1
+    asg = held(account, group.scaling_group)
+    there = {state.instance.id for state in asg.instance_states}
+    for instance in [each for each in instances if each in there][: group.surging]:
+        asg.max_size -= 1
         group.surging -= 1
         end_instance(account, group, instance)
 

@@ -186,7 +186,7 @@ class GoogleCloud(CloudState):
             if pool is not None:
                 if nodes > pool.nodes:
                     self.check_start(pool, nodes)
-                pool.nodes = nodes
+                pool.nodes = max(nodes, pool.kept_nodes)  # some have not joined yet
                 if nodes and pool.identity not in self.resources:
                     self.resources[pool.identity] = pool
                 elif not nodes and pool.state["autoscaling"].get("autoprovisioned"):
@@ -345,8 +345,11 @@ class GoogleCloud(CloudState):
         most = sum(group.max_nodes * group.gpus for group in groups)
         return max(DEFAULT_QUOTA, most + reserved.reserved_gpus(self, None, None))
 
-    def _short_of(self, pool: CloudResource, more: int, zone: str) -> Stock | None:
-        return short_of(self.stock, [*self.pools()], pool, more, zone, self.placed)
+    def _short_of(
+        self, pool: CloudResource, more: int, zone: str, besides: str = ""
+    ) -> Stock | None:
+        pools = [one for one in self.pools() if one.identity != besides]
+        return short_of(self.stock, pools, pool, more, zone, self.placed)
 
     def check_start(self, pool: CloudResource, wanted: int, zone: str = "") -> None:
         """Raises ApiError if the pool cannot have `wanted` nodes, the new ones in `zone`, by
@@ -356,11 +359,27 @@ class GoogleCloud(CloudState):
             return
         check_boot_disk(pool.state["config"])
         zone = zone or pool.state["locations"][0]
-        if (row := self._short_of(pool, wanted - pool.nodes, zone)) is not None:
-            self.stock.refused(row)
-            raise exhausted(pool, zone)
+        self._check_stock(pool, zone, self._short_of(pool, wanted - pool.nodes, zone))
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
+        self._check_allowed(pool, wanted)
+
+    def check_upgrade(self, pool: CloudResource, more: int, *, other_machines: bool) -> None:
+        """Raises ApiError if the pool cannot have `more` nodes than it has while it is upgraded, or
+        all of its nodes on `other_machines`. Limits of node auto-provisioning are the
+        autoscaler's."""
+        zone, besides = pool.state["locations"][0], pool.identity if other_machines else ""
+        if need := pool.nodes if other_machines else more:
+            self._check_stock(pool, zone, self._short_of(pool, need, zone, besides))
+            self._check_allowed(pool, pool.nodes + more)
+
+    def _check_stock(self, pool: CloudResource, zone: str, short: Stock | None) -> None:
+        if short is not None:
+            self.stock.refused(short)
+            raise exhausted(pool, zone)
+
+    def _check_allowed(self, pool: CloudResource, wanted: int) -> None:
+        """Raises ApiError if neither reservation nor quota has that many nodes for the pool."""
         reserved.check_start(self, pool, wanted)
         gpus = accelerator_of(pool.state)
         if gpus and not reserved.affinity(pool.state):  # else the reservation limits them

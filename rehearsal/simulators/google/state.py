@@ -74,6 +74,11 @@ class CloudState(ABC):
         have any nodes, and Compute Engine refuses its first one."""
 
     @abstractmethod
+    def check_upgrade(self, pool: CloudResource, more: int, *, other_machines: bool) -> None:
+        """Raises ApiError if the pool cannot have `more` nodes than it has while it is upgraded, or
+        all of its nodes on `other_machines`."""
+
+    @abstractmethod
     def notify(self) -> None:
         """Runs the callback if `node_groups` has changed since the last call."""
 

@@ -230,6 +230,38 @@ def test_a_node_stays_where_the_cloud_names_no_machine() -> None:
     assert by_instance([node], group(instances=None)) == ([node], [], {})
 
 
+class SurgingCloud(OneGroup):
+    """Of its three nodes, one goes with the last old one, which an upgrade recycles."""
+
+    def __init__(self) -> None:
+        self.group = group(target_nodes=3, revision=1, surging=1)
+
+    def left(self, name: str, machine: str) -> None:
+        self.group = replace(self.group, target_nodes=2, surging=0)
+
+
+def test_the_last_old_node_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other is deleted for it in the turns before it is seen to be gone."""
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    deleted = list[str]()
+    api = SimpleNamespace(
+        patch=lambda *_: {}, delete=deleted.append, create=lambda *_: pytest.fail("one more node")
+    )
+    cloud, event_log = SurgingCloud(), EventLog()
+    nodes = Nodes(
+        cast("LocalControlPlane", SimpleNamespace(api=api)), cast("Cloud", cloud),
+        cast("Autoscaler", None), ClusterCache(event_log), event_log,
+    )  # fmt: skip
+    nodes.start()
+    nodes._nodes = [node(name, cloud.group) for name in ("old", "new", "newer")]
+    for one in nodes._nodes:
+        one["metadata"].update(annotations={GROUP: cloud.group.name}, resourceVersion="1", uid="1")
+    nodes._recycler._revisions = {"old": 0}
+    for _ in range(3):
+        nodes._reconcile({cloud.group.name: cloud.group})
+    assert (cloud.group.target_nodes, deleted) == (2, ["/api/v1/nodes/old"])
+
+
 class ShrinkingCloud(OneGroup):
     """A cloud that keeps a node more than the minimum."""
 

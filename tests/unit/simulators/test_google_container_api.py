@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from rehearsal.plugins.faults import Faults
+from rehearsal.simulators import cloud
+from rehearsal.simulators.cloud import Progress
 from rehearsal.simulators.google import GoogleCloud
+from rehearsal.simulators.stock import Stock, Stocks
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_google_apis import Google, done, network, refused
 
@@ -229,24 +232,32 @@ def test_a_pool_lives(gke: Gke) -> None:
     assert refused(gke.pools.get(name=POOL))[0] == 404
 
 
+SOAKING = {
+    "standardRolloutPolicy": {"batchNodeCount": 2, "batchSoakDuration": "600s"},
+    "nodePoolSoakDuration": "6600s",
+}
+"""Three batches of at most two nodes, with ten minutes after each, and 110 minutes at the end."""
+
+
 @pytest.mark.parametrize(
-    ("settings", "room", "surging"),
+    ("settings", "room", "surging", "minutes"),
     [
-        ({"maxSurge": 5}, 5, 5),
-        ({"maxSurge": 5}, 2, 2),
-        ({"maxSurge": 5}, 0, None),
-        ({"maxSurge": 5, "maxUnavailable": 1}, 2, 2),
-        ({"maxSurge": 5, "maxUnavailable": 1}, 0, 0),
-        ({"maxUnavailable": 1}, 5, 0),
-        ({"strategy": "BLUE_GREEN"}, 5, 5),
-        ({"strategy": "BLUE_GREEN"}, 4, None),
+        ({"maxSurge": 5}, 5, 5, 7),
+        ({"maxSurge": 5}, 2, 2, 21),
+        ({"maxSurge": 5}, 0, None, 0),
+        ({"maxSurge": 5, "maxUnavailable": 1}, 2, 2, 14),
+        ({"maxSurge": 5, "maxUnavailable": 1}, 0, 0, 35),
+        ({"maxUnavailable": 1}, 5, 0, 35),
+        ({"strategy": "BLUE_GREEN"}, 5, 5, 102),
+        ({"strategy": "BLUE_GREEN", "blueGreenSettings": SOAKING}, 5, 5, 168),
+        ({"strategy": "BLUE_GREEN"}, 4, None, 0),
     ],
 )
 def test_an_upgrade_starts_as_many_nodes_as_it_may(
-    gke: Gke, settings: dict[str, Any], room: int, surging: int | None
+    gke: Gke, settings: dict[str, Any], room: int, surging: int | None, minutes: int
 ) -> None:
     """The table of "Ensure resources for node upgrades", for a pool of five nodes with a GPU each;
-    None: it fails, and the pool stays as it was."""
+    None: it fails, and the pool stays as it was. Each batch takes 7 minutes."""
     gke.cluster()
     gke.cloud.faults.quota["NVIDIA_T4_GPUS"] = 5 + room
     gke.pool(initialNodeCount=5, upgradeSettings=settings)
@@ -261,6 +272,8 @@ def test_an_upgrade_starts_as_many_nodes_as_it_may(
         found = gke.pools.get(name=POOL).execute()
         assert found["config"]["machineType"] == "n1-standard-4"
         return
+    (metric,) = begun["progress"]["metrics"]
+    assert metric["doubleValue"] == minutes * 60
     if surging:
         gke.cloud.left("gpu", "")
     recycled.set()
@@ -270,6 +283,54 @@ def test_an_upgrade_starts_as_many_nodes_as_it_may(
     gke.cloud.left("gpu", "")  # it is over: the node stays
     assert gke.pools.get(name=POOL).execute()["config"]["machineType"] == "n1-standard-8"
     assert [one.target_nodes for one in gke.cloud.node_groups() if one.name == "gpu"] == [5]
+
+
+@pytest.mark.parametrize("settings", [{"maxSurge": 1}, {"maxUnavailable": 1}])
+def test_an_upgrade_to_other_machines_needs_them_for_all_nodes(
+    gke: Gke, settings: dict[str, Any]
+) -> None:
+    """Those that it has are no reason for it to fail; too few are, also for one without a surge.
+    The autoscaler's limit on a cluster's GPUs is none."""
+    gpus = {"resourceType": "nvidia-tesla-t4", "maximum": 2}
+    rest = [{"resourceType": name, "maximum": 1000} for name in ("cpu", "memory")]
+    own = {"enableNodeAutoprovisioning": True, "resourceLimits": [gpus, *rest]}
+    gke.cluster(autoscaling=own)
+    gke.pool(initialNodeCount=2, upgradeSettings=settings)
+    for nodes in (1, 2):
+        gke.cloud.stock = Stocks([Stock(machine_type="n1-standard-8", nodes=nodes)])
+        done = gke.finished(gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}))
+        assert ("ZONE_RESOURCE_POOL_EXHAUSTED" in str(done.get("error"))) == (nodes < 2)
+    (unknown,) = gke.cloud.assumptions()
+    assert unknown.startswith("node pool gpu: it is not known which settings GKE shows after")
+
+
+def test_only_nodes_that_the_cloud_started_get_successors_before_they_go(gke: Gke) -> None:
+    """Karpenter drains and replaces those of the autoscaler. Until all have joined, they count."""
+    gke.cluster()
+    gke.pool(initialNodeCount=1, upgradeSettings={"maxSurge": 2})
+    gke.cloud.set_size("gpu", 2)
+    progress: list[Progress] = ["going on"]
+    gke.cloud.followed(lambda *_: progress[0])
+    begun = gke.pools.update(name=POOL, body={"diskSizeGb": "200"}).execute()
+    gke.cloud.set_size("gpu", 1)
+    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+    assert (group.target_nodes, group.surging, group.max_nodes) == (2, 1, 2)
+    progress[0] = "done"
+    gke.finished(gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}"))
+    assert gke.pools.get(name=POOL).execute()["status"] == "RUNNING"
+
+
+def test_an_upgrade_whose_nodes_never_register_fails(
+    gke: Gke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its additional nodes are ended."""
+    monkeypatch.setattr(cloud, "RECYCLE_SECONDS", 0.05)
+    gke.cluster()
+    gke.pool(initialNodeCount=1, upgradeSettings={"maxSurge": 1})
+    gke.cloud.followed(lambda *_: "starting")
+    done = gke.finished(gke.pools.update(name=POOL, body={"diskSizeGb": "200"}))
+    assert "new nodes have not registered" in done["error"]["message"]
+    assert [one.target_nodes for one in gke.cloud.node_groups() if one.name == "gpu"] == [1]
 
 
 def test_one_operation_at_a_time(gke: Gke) -> None:

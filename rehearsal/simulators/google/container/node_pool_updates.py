@@ -2,7 +2,9 @@
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from math import ceil
 from typing import Any
 
 from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
@@ -67,12 +69,16 @@ def change(
     changed, pool.state = _changed(old, state) - set(_IN_PLACE), state
     if changed:
         try:
-            more, at_once = _additional(call.cloud, pool)
+            more = _additional(call.cloud, pool, other_machines="machineType" in changed)
         except ApiError as error:
             pool.state = old
+            call.cloud.assume(
+                f"node pool {state['name']}: it is not known which settings GKE shows after an "
+                "upgrade for which no node starts; this rehearsal shows the old ones"
+            )
             return updating(call, kind, pool.identity, error=error)
         pool.revision += 1
-        seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
+        seconds = _duration(state["upgradeSettings"], pool.nodes, more)
         if pool.nodes:
             work = partial(_recycle, call.cloud, pool, pool.revision, pool.nodes + more)
         _surge(pool, min(more, pool.kept_nodes))  # Karpenter replaces its own
@@ -84,29 +90,49 @@ def change(
     return updating(call, kind, pool.identity, work=work, simulated_seconds=seconds)
 
 
-def _additional(cloud: CloudState, pool: CloudResource) -> tuple[int, int]:
-    """How many nodes GKE starts before it drains others, and how many it replaces at a time. Raises
-    ApiError if too few start (docs.cloud.google.com/kubernetes-engine/docs/how-to/
-    node-upgrades-quota: fewer than `maxSurge` do, but for none at all with `maxUnavailable` 0)."""
+def _additional(cloud: CloudState, pool: CloudResource, *, other_machines: bool) -> int:
+    """How many nodes GKE starts before it drains others. Raises ApiError if too few start
+    (docs.cloud.google.com/kubernetes-engine/docs/how-to/node-upgrades-quota: fewer than `maxSurge`
+    do, but for none at all with `maxUnavailable` 0)."""
     settings = pool.state["upgradeSettings"]
-    blue_green, away = settings.get("strategy") == "BLUE_GREEN", settings.get("maxUnavailable", 0)
-    most = pool.nodes if blue_green else min(settings.get("maxSurge", 0), pool.nodes)
-    for more in range(most, 0, -1):
-        try:
-            cloud.check_start(pool, pool.nodes + more)
-        except ApiError:
-            if blue_green or (more == 1 and not away):
-                raise
-        else:
-            return more, 1 if blue_green else more + away
-    return 0, max(away, 1)
+    most = fewest = pool.nodes
+    if settings.get("strategy") != "BLUE_GREEN":
+        most = min(settings.get("maxSurge", 0), pool.nodes)
+        fewest = 0 if settings.get("maxUnavailable") else min(most, 1)
+    for more in range(most, fewest, -1):
+        with suppress(ApiError):
+            cloud.check_upgrade(pool, more, other_machines=other_machines)
+            return more
+    cloud.check_upgrade(pool, fewest, other_machines=other_machines)
+    return fewest
+
+
+def _duration(settings: Mapping[str, Any], nodes: int, more: int) -> float:
+    """How long an upgrade takes in GKE, in seconds. With blue-green, it starts all new nodes, then
+    drains the old ones in batches, and deletes them at the end."""
+    if settings.get("strategy") != "BLUE_GREEN":
+        at_once = max(more + settings.get("maxUnavailable", 0), 1)
+        return NODE_SECONDS * float(-(-nodes // at_once))
+    rollout = settings.get("blueGreenSettings") or {}
+    batch = rollout.get("standardRolloutPolicy") or {}
+    size = batch.get("batchNodeCount") or nodes * batch.get("batchPercentage", 0) or 1
+    each = NODE_SECONDS + _seconds(batch.get("batchSoakDuration", "0s"))
+    soak = _seconds(rollout.get("nodePoolSoakDuration", "3600s"))
+    return NODE_SECONDS + ceil(nodes / size) * each + soak
+
+
+def _seconds(duration: str) -> float:
+    return float(duration.removesuffix("s"))
 
 
 def _recycle(cloud: CloudState, pool: CloudResource, revision: int, nodes: int) -> None:
-    wait_for_nodes(cloud.recycled, pool.state["name"], revision, nodes=nodes)
+    name = pool.state["name"]
+    far = wait_for_nodes(cloud.recycled, name, revision, nodes=nodes)
     with cloud.lock:
         _surge(pool, -pool.surging)
     cloud.notify()
+    if far == "starting":
+        raise ApiError(500, f"node pool {name}: new nodes have not registered or are not ready")
 
 
 def _surge(pool: CloudResource, more: int) -> None:
