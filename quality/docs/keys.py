@@ -56,10 +56,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
             },
         )
         for page, title in (
-            (
-                "workloads",
-                "Workloads, their data, queues, training jobs and services, on every platform",
-            ),
+            ("workloads", "Workloads, their data and queues, on every platform"),
             ("monitoring", "Monitoring and the GPU test, on every platform"),
         )
     },
@@ -96,9 +93,23 @@ def platforms() -> str:
     return f"Keys of cluster and pools: {own}.\n\nThe providers' own keys: {providers}."
 
 
+def shared_blocks() -> str:
+    """The section of the index with the blocks that are the same on every platform."""
+    rows = (
+        (
+            f"`gpu-cluster:{key}{'' if block.names is None else '.<name>'}`",
+            " ".join(str(block.args.__doc__).split()).partition(". ")[0].removesuffix("."),
+            f"[{block.page}]({block.page}.md)",
+        )
+        for key, block in BLOCKS.items()
+    )
+    return "\n".join(table(("block", "what it declares", "keys"), rows))
+
+
 def write() -> None:
-    """Writes the pages, and the section of their index."""
+    """Writes the pages, and the sections of their index."""
     fill(FOLDER / "index.md", "platforms", platforms())
+    fill(FOLDER / "index.md", "blocks", shared_blocks())
     for file, text in pages().items():
         (FOLDER / f"{file}.md").write_text(text)
 

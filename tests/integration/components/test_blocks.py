@@ -67,17 +67,18 @@ print([(one.path, one.pool, one.count, one.gpus) for one in pods])
 
 
 def test_its_keys_are_documented(toy: Session) -> None:
-    """On the page that the row names, in the schema, and as a block with named entries."""
+    """On the page that the row names and in its index, in the schema, and as a named block."""
     code = """
 import json
 from quality.docs import keys, stack_schema
 from quality.faults.changes import NAMED
 schema = stack_schema.schema()["properties"]["config"]["properties"]
-print(json.dumps([keys.pages()["workloads"], schema["gpu-cluster:sites"], NAMED]))
+pages = keys.shared_blocks() + keys.pages()["workloads"]
+print(json.dumps([pages, schema["gpu-cluster:sites"], NAMED]))
 """
     _, printed, _ = toy.run(code)
     page, schema, named = json.loads(printed)
-    assert "`gpu-cluster:sites.<name>`" in page
+    assert page.count("`gpu-cluster:sites.<name>`") == 2
     assert "replicas" in schema["additionalProperties"]["properties"]
     assert "sites" in named
 

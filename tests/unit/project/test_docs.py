@@ -159,10 +159,11 @@ def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
     assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
 
 
-def test_the_index_of_config_keys_names_every_platform() -> None:
-    """`make docs` writes its section."""
-    section = between((keys.FOLDER / "index.md").read_text(), "platforms")
-    assert section.strip() == keys.platforms()
+def test_the_index_of_config_keys_names_every_platform_and_block() -> None:
+    """`make docs` writes its sections."""
+    page = (keys.FOLDER / "index.md").read_text()
+    assert between(page, "platforms").strip() == keys.platforms()
+    assert between(page, "blocks").strip() == keys.shared_blocks()
 
 
 def test_an_existing_cluster_lists_no_key_that_its_scaler_refuses() -> None:
@@ -342,9 +343,3 @@ def test_the_teams_and_users_of_the_page_are_accepted(stack: str) -> None:
     for key, block in snippet.items():
         config[key] = {**config.get(key, {}), **block}
     assert list(refusals(config)) == []
-
-
-def test_the_page_of_blocks_names_every_block() -> None:
-    """Each block that the settings know has a place in the index of the reference."""
-    page = (ROOT / "docs/reference/configuration/index.md").read_text()
-    assert [key for key in load._KEYS if f"`gpu-cluster:{key}`" not in page] == []
