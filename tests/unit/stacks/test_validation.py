@@ -237,9 +237,8 @@ FILES = [
         "reads the namespace 'gpu-clusters'; rename the key to gpu-cluster:gpuPools",
     ),
     (
-        "config:\n  azure:location: x\n",
-        "Pulumi.x.yaml:2:3: azure:location: nothing reads the name"
-        "space 'azure'; allowed: aws, gcp, gpu-cluster, kubernetes, pulumi",
+        "config:\n  oracle:region: x\n",
+        "Pulumi.x.yaml:2:3: oracle:region: nothing reads the namespace 'oracle'; allowed: aws, ",
     ),
     (
         "config:\n  aws:config:region: x\n",
