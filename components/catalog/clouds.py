@@ -63,12 +63,7 @@ GOOGLE: Final = Cloud(
     offers="stacks.cost.google_offers",
     recovers="stacks.recovery.google",
     label_domains=("google.com",),
-    policies=(
-        "policy.gke_clusters",
-        "policy.gke_pools",
-        "policy.compute_classes",
-        "policy.gke_iam",
-    ),
+    policies=("policy.gke_clusters", "policy.gke_pools", "policy.gke_classes", "policy.gke_iam"),
     command="gke-gcloud-auth-plugin",
     install="install it with: gcloud components install gke-gcloud-auth-plugin",
     sign_in="gcloud auth application-default login",

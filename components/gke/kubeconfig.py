@@ -12,13 +12,8 @@ def kubeconfig(*, name: str, endpoint: str, ca_certificate: str | None = None) -
     the argument it would use the account of `gcloud auth login`, which may be another one, or none
     (kubernetes/cloud-provider-gcp, cmd/gke-gcloud-auth-plugin/cred.go).
     """
-    certificate = (
-        {"certificate-authority-data": ca_certificate} if ca_certificate is not None else {}
-    )
-    return document(
-        GOOGLE,
-        name,
-        {"server": f"https://{endpoint}", **certificate},
-        args=["--use_application_default_credentials"],
-        provideClusterInfo=True,
-    )
+    cluster = {"server": f"https://{endpoint}"}
+    if ca_certificate is not None:
+        cluster["certificate-authority-data"] = ca_certificate
+    arguments = ["--use_application_default_credentials"]
+    return document(GOOGLE, name, cluster, args=arguments, provideClusterInfo=True)
