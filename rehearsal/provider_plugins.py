@@ -21,8 +21,8 @@ POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
 }
 """Package -> function that returns the environment in which its official plugin reaches only the
 rehearsal, given the one that points any of the cloud's clients at it."""
-UNTRIED = frozenset({"aws"})
-"""Packages whose official plugin has never run in a rehearsal: used only on request."""
+TRIED = frozenset({"gcp", "kubernetes"})
+"""Packages whose official plugin has run in a rehearsal: any other is used only on request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def _chosen(package: str, choice: Choice, environment: Mapping[str, str] | None)
     if choice == "offline":
         return Plugin(package=package, program=None, words=offline)
     found = installed(package, environment)
-    if found.program is not None and choice == "auto" and package in UNTRIED:
+    if found.program is not None and choice == "auto" and package not in TRIED:
         untried = (
             f"official plugin {found.version} has never been used in a rehearsal; use "
             "--plugins official"
