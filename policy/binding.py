@@ -95,6 +95,8 @@ def on_resource(
 
 
 def _of_clouds(name: str, reason: str) -> ResourceRule:
+    assert parts(name), f"no module of a cloud has a function {name}"
+
     def check(resource: Resource, **settings: Any) -> Iterator[str]:
         for part in parts(name):
             yield from part(resource, **settings)

@@ -35,6 +35,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         least=get(props, "scalingConfig", "minSize"),
         most=get(props, "scalingConfig", "maxSize"),
         size="scalingConfig.desiredSize",
+        limit="scalingConfig.maxSize",
         warm=_warm(props),
         price=eks_node(known) if known and len(known) == len(types) else None,
     )

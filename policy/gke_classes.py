@@ -38,6 +38,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
     labels = None if node_labels is None else {**node_labels, names.GKE_COMPUTE_CLASS: name}
     if labels is not None and gpu and driver != "disabled":
         labels[names.GKE_GPU_DRIVER_VERSION] = UNKNOWN if driver is None else driver
+    given = each(spec, "nodePoolConfig", "taints")
     # GKE adds these itself.
     own: list[Any] = [(names.GKE_COMPUTE_CLASS, name, "NoSchedule")]
     if gpu:
@@ -46,7 +47,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         resource=resource,
         gpu=gpu,
         labels=labels,
-        taints=[*(taint_of(taint) for taint in each(spec, "nodePoolConfig", "taints")), *own],
+        taints=[*(taint_of(taint, cloud=False) for taint in given), *own],
         least=0,
         most=most,
         limit="clusterAutoscaling.resourceLimits of the cluster",

@@ -39,6 +39,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         least=least,
         most=most,
         size="initialNodeCount",
+        limit="autoscaling.totalMaxNodeCount",
         price=gke_node(machine, gpu_model if isinstance(gpu_model, str) else None, int(count or 0))
         if priced
         else None,

@@ -44,7 +44,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         resource=resource,
         gpu=gpu,
         labels=entries(template, "metadata", "labels"),
-        taints=[taint_of(taint) for taint in each(template, "spec", "taints")],
+        taints=[taint_of(taint, cloud=False) for taint in each(template, "spec", "taints")],
         least=0 if replicas is None else replicas,
         most=most,
         limit="spec.limits.nodes",

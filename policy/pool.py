@@ -33,8 +33,8 @@ class Pool:
     """Maximum number of nodes; None if there is no limit."""
     size: str = ""
     """The input with its number of nodes, if an autoscaler changes that."""
-    limit: str = ""
-    """The setting that limits its nodes, if there is no limit."""
+    limit: str
+    """The setting that limits its nodes."""
     shared: Any = None
     """Identifies the limit that it shares with other pools; None if the limit is its own."""
     warm: tuple[int, int] = (0, 0)
@@ -53,11 +53,12 @@ class Pool:
         return None if self.labels is None else {**self.labels, **self.added}
 
 
-def taint_of(taint: Any) -> Any:
-    """As `Pool.taints` has it."""
+def taint_of(taint: Any, *, cloud: bool = True) -> Any:
+    """As `Pool.taints` has it, from a resource of the `cloud` or from a Kubernetes object."""
     if taint is UNKNOWN:
         return UNKNOWN
-    return (get(taint, "key"), get(taint, "value"), from_cloud(get(taint, "effect")))
+    effect = get(taint, "effect")
+    return (get(taint, "key"), get(taint, "value"), from_cloud(effect) if cloud else effect)
 
 
 def fitting(limits: Mapping[str, Any], shape: Mapping[str, float]) -> Any:

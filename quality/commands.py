@@ -9,6 +9,7 @@ import click
 from cli.options import STACK, json_option, plugins_option
 from cli.output import aside, say
 from cli.rehearse import linux_only
+from components.catalog.clouds import CLOUDS
 from stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
 @click.command(epilog="Example: python -m quality clouds --plugin aws")
 @click.option(
     "--plugin",
-    type=click.Choice(["aws", "gcp"]),
+    type=click.Choice(sorted(cloud.package for cloud in CLOUDS.values())),
     help="Ask the official plugin that is installed which inputs replace a resource.",
 )
 @click.option(

@@ -68,6 +68,7 @@ PLATFORM = Addition(
         recovers="stacks.recovery.toy",
         policies=("policy.toy",),
         command="toyctl",
+        arguments=Arguments(words=("token",)),
         install="buy toyctl",
         creates={},
     ),

@@ -12,6 +12,18 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """Those with which a command does nothing but print a credential."""
+
+    words: Sequence[str] = ()
+    options: Sequence[str] = ()
+    """Flags that have a value; `switches` have none."""
+    switches: Sequence[str] = ()
+    variables: Sequence[str] = ()
+    """Environment variables that name no program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
     """A cloud in which this program can create a cluster."""
 
@@ -42,7 +54,8 @@ class Cloud:
     policies: Sequence[str] = ()
     """Modules with its part of the policies (`policy.clouds`)."""
     command: str = ""
-    """The command with which a cluster's kubeconfig gets credentials."""
+    """The command with which a cluster's kubeconfig gets credentials, and what it may be given."""
+    arguments: Arguments = Arguments()
     install: str = ""
     """Where to get the command."""
     sign_in: str = ""
@@ -51,6 +64,7 @@ class Cloud:
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
 
+_AWS = ("--region", "--cluster-name", "--cluster-id", "--output", "--role-arn", "--profile")
 GOOGLE: Final = Cloud(
     title="Google Cloud",
     package="gcp",
@@ -65,6 +79,7 @@ GOOGLE: Final = Cloud(
     label_domains=("google.com",),
     policies=("policy.gke_clusters", "policy.gke_pools", "policy.gke_classes", "policy.gke_iam"),
     command="gke-gcloud-auth-plugin",
+    arguments=Arguments(switches=("--use_application_default_credentials",)),
     install="install it with: gcloud components install gke-gcloud-auth-plugin",
     sign_in="gcloud auth application-default login",
     usual={"gcp:universeDomain": ("googleapis.com", "sends requests to {value!r}")},
@@ -88,6 +103,11 @@ AWS: Final = Cloud(
     label_domains=("amazonaws.com",),
     policies=("policy.eks_clusters", "policy.eks_pools", "policy.karpenter", "policy.eks_iam"),
     command="aws",
+    arguments=Arguments(
+        words=("eks", "get-token"),
+        options=_AWS,
+        variables=("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_STS_REGIONAL_ENDPOINTS"),
+    ),
     install="install the AWS CLI, version 2",
     sign_in="aws sso login, and name the profile in AWS_PROFILE",
     usual={"aws:insecure": ("false", "accepts any server's certificate")},

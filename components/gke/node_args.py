@@ -279,11 +279,8 @@ class GkeUpgradeArgs:
         if self.strategy == "surge":
             return 0
         batches = -(-nodes // (self.batch_node_count or 1))
-        return batches * (self.batch_soak_seconds or 0) + self._node_pool_soak
-
-    @property
-    def _node_pool_soak(self) -> int:
-        return 3600 if self.soak_seconds is None else self.soak_seconds
+        soak = 3600 if self.soak_seconds is None else self.soak_seconds
+        return batches * (self.batch_soak_seconds or 0) + soak
 
     @property
     def declared(self) -> Any:
@@ -297,6 +294,6 @@ class GkeUpgradeArgs:
                     "batch_node_count": self.batch_node_count or 1,
                     "batch_soak_duration": f"{self.batch_soak_seconds or 0}s",
                 },
-                "node_pool_soak_duration": f"{self._node_pool_soak}s",
+                "node_pool_soak_duration": f"{self.soak(0)}s",
             },
         }

@@ -7,38 +7,25 @@ arguments are those that `aws eks update-kubeconfig`, `gcloud container clusters
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ..catalog.clouds import CLOUDS, Arguments
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plugin:
-    """A command that prints a credential, and the arguments with which it does nothing else."""
-
-    words: Sequence[str] = ()
-    options: Sequence[str] = ()
-    """Flags that have a value."""
-    switches: Sequence[str] = ()
-    """Flags that have no value."""
-
-
-_AWS = ("--region", "--cluster-name", "--cluster-id", "--output", "--role-arn", "--profile")
-PLUGINS: Mapping[str, _Plugin] = {
-    "aws": _Plugin(words=("eks", "get-token"), options=_AWS),
-    "aws-iam-authenticator": _Plugin(
+PLUGINS: Mapping[str, Arguments] = {
+    **{cloud.command: cloud.arguments for cloud in CLOUDS.values() if cloud.command},
+    "aws-iam-authenticator": Arguments(
         words=("token",), options=("-i", "--cluster-id", "-r", "--role", "--region")
     ),
-    "gke-gcloud-auth-plugin": _Plugin(switches=("--use_application_default_credentials",)),
-    "kubelogin": _Plugin(
+    "kubelogin": Arguments(
         words=("get-token",),
         options=("--server-id", "--client-id", "--tenant-id", "--environment", "--login", "-l"),
     ),
-    "tsh": _Plugin(
+    "tsh": Arguments(
         words=("kube", "credentials"), options=("--kube-cluster", "--teleport-cluster", "--proxy")
     ),
 }
 """Command -> its allowed arguments. Without this restriction, `aws` could upload any file."""
-_VARIABLES = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_STS_REGIONAL_ENDPOINTS")
+_VARIABLES = [name for cloud in CLOUDS.values() for name in cloud.arguments.variables]
 """Allowed environment variables; others, such as AWS_CONFIG_FILE, could name a program."""
 
 
@@ -65,7 +52,7 @@ def unsafe(user: Mapping[str, Any], commands: Sequence[str] = ()) -> str | None:
     if command in commands:
         return None
     if command not in PLUGINS:
-        allowed = ", ".join([*PLUGINS, *commands])
+        allowed = ", ".join(sorted([*PLUGINS, *commands]))
         return f"runs {command!r} to sign in; allowed, by name and without a path: {allowed}"
     for variable in run.get("env") or ():
         name = variable.get("name") if isinstance(variable, Mapping) else variable

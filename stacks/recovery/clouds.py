@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 def recovers(package: str) -> "Recovers | None":
     """The module of the package's cloud."""
-    named = [cloud.recovers for cloud in CLOUDS.values() if cloud.package == package]
-    return cast("Recovers", import_module(named[0])) if any(named) else None
+    named = (cloud.recovers for cloud in CLOUDS.values() if cloud.package == package)
+    module = next(filter(None, named), None)
+    return cast("Recovers", import_module(module)) if module else None
 
 
 class LiveClouds:

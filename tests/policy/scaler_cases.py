@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from policy.reading import Resource
+from policy.reading import Resource, get
 from tests.policy.cases import DROP, Rows, cases_of, changed
 from tests.policy.resources import DEPLOYMENT, GKE_CLUSTER, plugin, resource
 
@@ -99,6 +99,7 @@ def _class(name: str) -> Resource:
 CLASS = _class("t4")
 TYPES = ("spec", "template", "spec", "requirements", 0, "values")
 SPEC = ("spec", "template", "spec")
+PRIORITIES = ("spec", "priorities")
 LIMITS = ("clusterAutoscaling", "resourceLimits")
 UNLIMITED = "neither the number of nodes that pool {} starts nor their cost is limited; set {}"
 _CEILING: dict[str, Any] = {"stacks": {"dev": 10000}}
@@ -125,6 +126,9 @@ ROWS: Rows = {
                   {"key": "karpenter.k8s.aws/instance-category", "operator": "In",
                    "values": ["p"]}),),
          (*SPEC, "taints", 0, "effect"), "PreferNoSchedule",
+         "GPU pool v100 has no taint nvidia.com/gpu with effect NoSchedule, so pods that use no "
+         "GPU may fill its nodes; declare the taint on the pool"),
+        ((NODE_POOL,), (*SPEC, "taints", 0, "effect"), "NO_SCHEDULE",
          "GPU pool v100 has no taint nvidia.com/gpu with effect NoSchedule, so pods that use no "
          "GPU may fill its nodes; declare the taint on the pool"),
     ],
@@ -201,6 +205,9 @@ ROWS: Rows = {
          UNLIMITED.format("v100", "spec.limits.nodes"), _CEILING),
         # Both classes share the limit of the cluster, which counts once.
         ((CLASS, _class("t4-too"), CLASS_CLUSTER), (*LIMITS, 1, "maximum"), 40,
+         _above("15,768", 15768, "t4", _GOOGLE), _CEILING),
+        ((changed(CLASS, PRIORITIES, [{"nodepools": ["mine"]}, *get(CLASS.props, *PRIORITIES)]),
+          _class("t4-too"), CLASS_CLUSTER), (*LIMITS, 1, "maximum"), 40,
          _above("15,768", 15768, "t4", _GOOGLE), _CEILING),
         ((CLASS, CLASS_CLUSTER), LIMITS, [],
          UNLIMITED.format("t4", "clusterAutoscaling.resourceLimits of the cluster"), _CEILING),

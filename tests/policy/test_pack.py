@@ -30,15 +30,22 @@ def test_names_are_unique_and_each_rule_has_a_weight() -> None:
 
 
 def test_every_part_of_a_cloud_belongs_to_a_rule() -> None:
-    """And every rule that consists of such parts has one: a misspelt name would check nothing."""
-    rules = {policy.name.replace("-", "_") for policy in POLICIES} | {"pool", "software"}
+    """To one that consists of such parts, or to what the rules ask a cloud: a misspelt name would
+    check nothing. And no cloud's settings of a rule replace another's."""
+    own_checks = [rule.name for rule in RULES if rule.check.__module__ == "policy.binding"]
+    rules = {
+        "pool",
+        "software",
+        "autoscaler_tags",
+        *(each.replace("-", "_") for each in own_checks),
+    }
     for module in (module for cloud in CLOUDS.values() for module in cloud.policies):
         for name, part in vars(import_module(module)).items():
             own = getattr(part, "__module__", "") == module and not name.startswith("_")
             assert not own or name in rules, f"{module}.{name}"
-    of_clouds = [rule for rule in RULES if rule.check.__module__ == "policy.binding"]
-    assert len(of_clouds) > 10
-    assert all(parts(rule.name.replace("-", "_")) for rule in of_clouds)
+    assert len(own_checks) > 10
+    settings = [key for part in parts("PERMISSIONS_TOO_BROAD") for key in part]
+    assert len(settings) == len({*settings}) > 1
 
 
 def test_every_setting_has_a_default_of_its_type() -> None:

@@ -90,18 +90,26 @@ print(*failed({"deployment": {"resources": [cluster]}}, None))
 
 
 def test_a_kubeconfig_of_its_clusters_is_used(toy: Session) -> None:
-    """With the cloud's command, and with what to do if it is not installed."""
+    """With the cloud's command, which may only print a token, and with what to do if it is not
+    installed."""
     code = """
+import json
 from components.catalog.clouds import CLOUDS
+from components.kube.credentials import unsafe
 from components.kubeconfig import document
 from stacks.live.cluster import client_of
 from stacks.outcome import CheckError
+for words in (["token"], ["sell"]):
+    text = document(CLOUDS["toy"], "c", {"server": "https://c"}, args=words)
+    print(unsafe(json.loads(text)["users"][0]["user"]))
 try:
-    client_of(document(CLOUDS["toy"], "c", {"server": "https://c"}))
+    client_of(text)
 except CheckError as error:
     print(error)
 """
-    assert toy.run(code)[1].endswith("toyctl, which is not on PATH; buy toyctl\n")
+    token, sell, missing = toy.run(code)[1].splitlines()
+    assert (token, sell) == ("None", "runs toyctl sell; allowed: toyctl token")
+    assert missing.endswith("toyctl, which is not on PATH; buy toyctl")
 
 
 def test_its_keys_are_documented(toy: Session) -> None:

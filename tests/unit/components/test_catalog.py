@@ -65,7 +65,9 @@ def test_cluster_autoscaler_is_had_per_minor() -> None:
 def test_every_price_is_positive_and_sourced() -> None:
     """Each item of a bill costs something, says per what and from where."""
     for cloud in CLOUDS:
-        for name, row in import_module(f"components.catalog.{cloud}_prices").PRICES.items():
+        prices = import_module(f"components.catalog.{cloud}_prices").PRICES
+        assert prices
+        for name, row in prices.items():
             assert row.dollars > 0
             assert row.source
             assert row.uncertain == ("generally known" in row.source), name
