@@ -123,7 +123,7 @@ class QueueRequest:
     """GPUs per pod."""
     priority: str | None = None
     long_running: bool = False
-    """Whether its pods never end, in which case no queue accepts it."""
+    """Whether no queue accepts it, as its pods never end or its block has no key `queue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ class RunningBlock(Block):
     module: str
     """The `DeclaringModule`. It loads an SDK, so it is imported only for stacks that need it."""
     holds_nodes: bool = True
-    """Whether its pods keep their nodes until the block is emptied."""
+    """Whether they keep their nodes until the block is emptied, beside those of other blocks."""
 
     @property
     def takes_files(self) -> bool:
