@@ -359,7 +359,7 @@ class GoogleCloud(CloudState):
             return
         check_boot_disk(pool.state["config"])
         zone = zone or pool.state["locations"][0]
-        self._check_stock(pool, zone, self._short_of(pool, wanted - pool.nodes, zone))
+        self._check_stock(pool, wanted - pool.nodes, zone)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         self._check_allowed(pool, wanted)
@@ -370,11 +370,11 @@ class GoogleCloud(CloudState):
         autoscaler's."""
         zone, besides = pool.state["locations"][0], pool.identity if other_machines else ""
         if need := pool.nodes if other_machines else more:
-            self._check_stock(pool, zone, self._short_of(pool, need, zone, besides))
+            self._check_stock(pool, need, zone, besides)
             self._check_allowed(pool, pool.nodes + more)
 
-    def _check_stock(self, pool: CloudResource, zone: str, short: Stock | None) -> None:
-        if short is not None:
+    def _check_stock(self, pool: CloudResource, more: int, zone: str, besides: str = "") -> None:
+        if short := self._short_of(pool, more, zone, besides):
             self.stock.refused(short)
             raise exhausted(pool, zone)
 
