@@ -64,7 +64,7 @@ def firewall_open(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
 
 
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
-    """In `stacks`, with a key of one's own; Google always encrypts them with one of its own."""
+    """In `stacks`, with the owner's key; Google always encrypts them with its key."""
     if resource.type == GOOGLE.cluster and is_one_of(resource.stack, stacks):
         state = get(resource.props, "databaseEncryption", "state")
         if differs(state, "ENCRYPTED"):

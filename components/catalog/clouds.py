@@ -64,7 +64,7 @@ class Cloud:
     """Kind of Kubernetes object -> what the cluster's controllers create in the cloud for one."""
 
 
-_AWS = ("--region", "--cluster-name", "--cluster-id", "--output", "--role-arn", "--profile")
+_AWS_FLAGS = ("--region", "--cluster-name", "--cluster-id", "--output", "--role-arn", "--profile")
 GOOGLE: Final = Cloud(
     title="Google Cloud",
     package="gcp",
@@ -105,7 +105,7 @@ AWS: Final = Cloud(
     command="aws",
     arguments=Arguments(
         words=("eks", "get-token"),
-        options=_AWS,
+        options=_AWS_FLAGS,
         variables=("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_STS_REGIONAL_ENDPOINTS"),
     ),
     install="install the AWS CLI, version 2",

@@ -70,7 +70,7 @@ class RunningBlock(Block):
     module: str
     """The `DeclaringModule`. It loads an SDK, so it is imported only for stacks that need it."""
     holds_nodes: bool = True
-    """Whether they keep their nodes until the block is emptied, beside those of other blocks."""
+    """Whether its pods keep nodes that no other block uses, until the block is emptied."""
 
     @property
     def takes_files(self) -> bool:

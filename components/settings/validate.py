@@ -31,7 +31,7 @@ def check_names(settings: Settings[Any]) -> None:
         for name, entry in settings.running[key].items():
             path = f"{NAMESPACE}:{key}.{name}"
             if other := known.get(name):
-                raise ValueError(f"{path}: is also the name of one of {other}; choose another")
+                raise ValueError(f"{path}: is also a name in {other}; choose another")
             if test and name in measuring and entry.namespace == test.namespace:
                 raise ValueError(
                     f"{path}: is the name of the Job that tests pool {measuring[name]}; choose "

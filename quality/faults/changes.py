@@ -151,7 +151,7 @@ def table(platform: str, stack: str) -> Table:
     if stack not in MORE:
         file = EXAMPLES / f"Pulumi.{stack}.yaml"
         followed = [each for each in derived(platform, file, along) if each.key not in known]
-        listed = [*followed, *running(file, rows[0].get("beside", {})), *listed]
+        listed = [*followed, *running(file, rows[0].get("also", {})), *listed]
     return Table(
         changes=listed,
         silent=silent,
@@ -204,15 +204,15 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
                 break
 
 
-def running(file: Path, beside: Mapping[str, Any]) -> Iterator[Change]:
+def running(file: Path, also: Mapping[str, Any]) -> Iterator[Change]:
     """New entries of each block that runs pods, in a stack with one more pool like its last and
-    with what the pods may name (`beside`): one with the values that follow from the block's fields,
+    with what the pods may name (`also`): one with the values that follow from the block's fields,
     and one for each of the file's `pods` that it has keys of."""
     pods, config = _document()["pods"], _loaded(file.read_text())["config"]
-    apply(config, given := beside.get("given", {}))
+    apply(config, given := also.get("given", {}))
     first, *_, last = [*config["gpu-cluster:gpuPools"].items()] * 2
     needed = {**pods["required"], "pool": first[0], "pools": [first[0], "second"]}
-    others = {key: value for key, value in beside.items() if key != "given"}
+    others = {key: value for key, value in also.items() if key != "given"}
     others["gpuPools"] = {"second": last[1]}
     shared = pods["entries"][0]
     for block, kind in RUNNING.items():
@@ -226,7 +226,7 @@ def running(file: Path, beside: Mapping[str, Any]) -> Iterator[Change]:
                     entry.setdefault(each.key, [needed[each.key]])
                 elif each.required or not (row or each.key in shared or each.marked(Silent)):
                     entry.setdefault(each.key, _values(each))
-            to = _accepted(config, block, entry, {**others, **row.get("beside", {})})
+            to = _accepted(config, block, entry, {**others, **row.get("also", {})})
             yield Change(key=block, to=to, given=given)
 
 
@@ -238,14 +238,14 @@ def _values(setting: Setting) -> list[Any]:
 
 
 def _accepted(
-    config: Any, block: str, entry: dict[str, list[Any]], beside: Mapping[str, Any]
+    config: Any, block: str, entry: dict[str, list[Any]], also: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The entry and what it needs beside it, without what the settings refuse: of the values of a
+    """The entry and what it needs in addition, without what the settings refuse: of the values of a
     key, the first one that they accept. Raises ValueError if they refuse what is not in it."""
     path = f"{NAMESPACE}:{block}.{'new.' if block in NAMED else ''}"
     while True:
         value = {key: values[0] for key, values in entry.items() if values}
-        to = {block: {"new": value} if block in NAMED else value, **beside}
+        to = {block: {"new": value} if block in NAMED else value, **also}
         after = copy.deepcopy(config)
         apply(after, copy.deepcopy(to))
         try:
@@ -258,8 +258,8 @@ def _accepted(
                 entry[key] = [{k: v for k, v in value[key].items() if k != inner[0]}]
             elif key in value:
                 del entry[key][0]
-            elif "batch" not in beside:
-                beside = {**beside, "batch": {"jobSet": True}}  # as training jobs do
+            elif "batch" not in also:
+                also = {**also, "batch": {"jobSet": True}}  # as training jobs do
             else:
                 raise
 
