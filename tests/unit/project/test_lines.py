@@ -1,4 +1,4 @@
-"""The project's two totals of lines: what goes beyond them is paid for by a removal (ADR 12)."""
+"""The project's two totals of lines: what goes beyond them is paid for by a removal (ADR 13)."""
 
 import subprocess
 from pathlib import Path
