@@ -17,12 +17,11 @@ from components.kube.requests import requests
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import belongs, karpenters
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds, phase, workload
-from rehearsal.simulators.cloud import NodeGroup
+from rehearsal.simulators.cloud import SAFE_TO_EVICT, NodeGroup
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
 
-SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 UNNEEDED_SECONDS = 3.0
 """How long a node must have been half empty; 10 minutes in a real cluster."""
 
@@ -46,9 +45,13 @@ class Drained:
     asked: int
     allocatable: int
     pods: Sequence[Object]
+    protectable: bool = True
+    """Whether its pods could have prevented it."""
 
     def finding(self) -> str | None:
-        """The jobs that lose their progress, in one line."""
+        """The jobs that lose their progress although they need not, in one line."""
+        if not self.protectable:
+            return None
         jobs = sorted({who for pod in self.pods if (who := workload(pod)).startswith("Job ")})
         if not jobs:
             return None
@@ -76,7 +79,7 @@ class Sustained(Generic[T]):
 
 
 def unneeded(
-    groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object], rules: Rules
+    groups: Sequence[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object], rules: Rules
 ) -> list[Drained]:
     """The nodes that the autoscaler could remove while pods run on them, and idle nodes that the
     cloud keeps above the minimum."""
@@ -110,9 +113,16 @@ def unneeded(
                         asked=asked,
                         allocatable=allocatable,
                         pods=there,
+                        protectable=_protectable(group, groups),
                     )
                 )
     return found
+
+
+def _protectable(group: NodeGroup, groups: Iterable[NodeGroup]) -> bool:
+    """Whether a pod on the group may be protected: it also may have to start on an alternative."""
+    alternatives = [other for other in groups if other.order and other.order == group.order]
+    return all(other.protection is not None for other in [group, *alternatives])
 
 
 def _idle(node: Object, group: NodeGroup, allocatable: int) -> Drained:
@@ -179,21 +189,32 @@ def _free(node: Object, pods: Iterable[Object]) -> dict[str, Decimal]:
 def evictable(
     groups: Sequence[NodeGroup], nodes: Iterable[Object], pods: Iterable[Object], rules: Rules
 ) -> list[str]:
-    """Jobs that use less than half of a node's GPUs and are not protected from the autoscaler.
+    """Jobs that are not protected from the scaler of their node, although they could be.
 
-    `nodes`: all that ever had GPUs, since a job and its node may be gone.
+    Cluster Autoscaler only considers nodes of which less than half of the GPUs are requested.
+    Karpenter considers every node: it also replaces full ones, which have drifted or for which
+    there is a cheaper one. `nodes`: all that ever had GPUs, since a job and its node may be gone.
     """
     by_name, found = {node["metadata"]["name"]: node for node in nodes}, {}
     for pod in pods:
         who, node = workload(pod), by_name.get(pod["spec"].get("nodeName") or "")
-        if node is None or not who.startswith("Job ") or keeps(pod, rules):
+        if node is None or not who.startswith("Job "):
             continue
-        group = next((each for each in groups if each.autoscaled and belongs(node, each)), None)
+        group = next((group for group in groups if group.autoscaled and belongs(node, group)), None)
+        if group is None or not _protectable(group, groups):
+            continue
+        annotation, value = group.protection
         asked, allocatable = gpus_asked(pod["spec"]), allocatable_gpus(node)
-        if group is not None and 0 < asked < rules.threshold * allocatable:
+        if annotation == SAFE_TO_EVICT:
+            protected = keeps(pod, rules) or asked >= rules.threshold * allocatable
+            scaler, when = "the autoscaler", "if they fit on another node"
+        else:
+            protected = (pod["metadata"].get("annotations") or {}).get(annotation) == value
+            scaler, when = "Karpenter", "if their node has drifted or they fit elsewhere"
+        if asked and not protected:
             found[who] = (
                 f"pool {group.name}: {who} requests {asked} of a node's {allocatable} GPUs, and "
-                "the autoscaler may evict its running pods if they fit on another node: it lacks "
-                f'the annotation {SAFE_TO_EVICT}: "false"'
+                f"{scaler} may evict its running pods {when}: it lacks the annotation "
+                f'{annotation}: "{value}"'
             )
     return list(found.values())

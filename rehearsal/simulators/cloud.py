@@ -19,6 +19,9 @@ ProvidedBy = Literal["cloud", "pod"]
 MOST_MPS_CLIENTS = 48
 """The MPS clients of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
 
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+
 RENAMED = "advertises shared GPUs as nvidia.com/gpu.shared (renameByDefault), and no nvidia.com/gpu"
 
 NODE_SECONDS = 7 * 60.0
@@ -199,7 +202,9 @@ class NodeGroup:
     """Why the autoscaler does not wait for the GPUs of a ready node that has none yet, and starts
     another node for the same pods; empty if it waits."""
     auto_provisioned: bool = False
-    """GKE Autopilot: nodes of this shape start only for pods that select the accelerator."""
+    """GKE Autopilot and compute classes: such nodes start only for pods that select them."""
+    autopilot: bool = False
+    """Whether it belongs to a GKE Autopilot cluster, which admits pods by rules of its own."""
     choice: Choice | None = None
     """The group's position in an order of fallback; None if it is in none."""
     revision: int = 0
@@ -245,6 +250,19 @@ class NodeGroup:
     """How many nodes came from such instances so far."""
     known_as: str = ""
     """The name that Cluster Autoscaler uses for it: its Auto Scaling group's."""
+
+    @property
+    def protection(self) -> tuple[str, str] | None:
+        """The annotation, and its value, by which a pod keeps its node from the group's scaler;
+        None if its cloud allows none.
+
+        Karpenter, and EKS Auto Mode's: karpenter.sh/docs/concepts/disruption, "Pod-Level Controls".
+        Spot Pods of Autopilot: docs.cloud.google.com, extended-duration-pods, "Limitations"; both
+        read on 2026-11-28.
+        """
+        if self.machines is not None:
+            return DO_NOT_DISRUPT, "true"
+        return None if self.autopilot and self.spot else (SAFE_TO_EVICT, "false")
 
     @property
     def order(self) -> str:

@@ -11,9 +11,8 @@ from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, phase, workload
-from rehearsal.nodes.scale_down import SAFE_TO_EVICT
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.simulators.cloud import Cloud, NodeGroup, NodeTemplate, Scaled
+from rehearsal.simulators.cloud import SAFE_TO_EVICT, Cloud, NodeGroup, NodeTemplate, Scaled
 from rehearsal.verify.diagnosis import ClusterSnapshot
 
 SETTLE_SECONDS = 2.0
@@ -60,13 +59,13 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
 
 def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) -> Iterator[str]:
     """A pod on a node that its spec does not request."""
-    if group.auto_provisioned and GPU in group.node.capacity and not asked:
+    if group.autopilot and GPU in group.node.capacity and not asked:
         yield (
             f"{full_name(pod)} runs on {where}, but requests no {GPU}: GKE Autopilot refuses a "
             "pod that selects an accelerator without a limit"
         )
     stays = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT) == "false"
-    if stays and group.auto_provisioned and group.spot:
+    if stays and group.protection is None:
         yield (
             f"{full_name(pod)} requests to keep its node on {where} ({SAFE_TO_EVICT}): GKE "
             "Autopilot does not grant that to Spot pods"

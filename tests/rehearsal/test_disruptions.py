@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.pods import phase, workload
+from rehearsal.report import node_lives
 from rehearsal.sandbox import Sandbox, SandboxOptions
+from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered, until, up
 
@@ -97,6 +99,51 @@ def test_without_the_annotation_it_is_evicted_and_named(begin: Begin) -> None:
     (finding,) = sandbox.event_log.findings
     assert "1 of 4 GPUs were in use, and evicted the running Job default/train" in finding
     assert nodes_of(sandbox, JOB, "succeeded") == nodes_of(sandbox, "Pod default/small", "ready")
+
+
+T4 = {"accelerator": "nvidia-tesla-t4", "gpusPerNode": 4}
+FOUR_GPUS = {
+    "train": {"instanceTypes": ["g4dn.12xlarge"], "maxNodes": 1},
+    "train-gke": {"machineType": "n1-standard-16", "maxNodes": 1, **T4},
+    "autopilot": T4,
+}
+"""Stack -> settings of a pool whose nodes have four GPUs."""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    ("stack", "scaler"),
+    [
+        ("train", "cluster-autoscaler"),
+        ("train", "karpenter"),
+        ("train", "auto-mode"),
+        ("train-gke", "node-pools"),
+        ("train-gke", "compute-classes"),
+        ("autopilot", "gke"),
+    ],
+)
+def test_a_job_may_use_a_part_of_a_node(stack: str, scaler: str, tmp_path: Path) -> None:
+    """One GPU of four, on demand and Spot: each scaler's own annotation protects it, or nothing
+    can, and the rehearsal passes."""
+
+    def parts(config: dict[str, Any]) -> None:
+        cluster = config["gpu-cluster:cluster"]
+        cluster.pop("autoscaler", None)
+        cluster["scaler"] = scaler
+        config["gpu-cluster:gpuPools"] = {
+            name: {**FOUR_GPUS[stack], "capacityType": name} for name in ("on-demand", "spot")
+        }
+        config["gpu-cluster:workloads"] = {
+            f"job-{name}": {"kind": "job", "pool": name, "gpus": 1, "image": IMAGE}
+            for name in ("on-demand", "spot")
+        }
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, stack, tmp_path / "sandbox", configured(parts))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        lives = node_lives(sandbox.event_log.events)
+    assert [life.gpus for life in lives if life.used and life.gpus] == [4, 4]
 
 
 @pytest.mark.prove

@@ -245,6 +245,7 @@ def _group(
         spot=spot,
         on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
         auto_provisioned=True,
+        autopilot=True,
         gpus=count,
         sharing=sharing,
     )

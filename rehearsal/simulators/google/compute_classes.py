@@ -82,7 +82,11 @@ def group(candidate: Candidate, cluster: CloudResource, pool: CloudResource) -> 
     most = _MOST_NODES if limit is None else limit // per_node
     seen = nodes.group(pool, cluster)
     return replace(
-        seen, max_nodes=min(seen.max_nodes, most), choice=candidate.choice, auto_provisioned=True
+        seen,
+        max_nodes=min(seen.max_nodes, most),
+        choice=candidate.choice,
+        auto_provisioned=True,
+        autopilot=bool((cluster.state.get("autopilot") or {}).get("enabled")),
     )
 
 

@@ -149,7 +149,7 @@ def on_node(name: str, of: Any) -> Any:
 
 def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
     """It would be refused there; here it runs, and is named."""
-    auto = group("t4-1", auto_provisioned=True)
+    auto = group("t4-1", auto_provisioned=True, autopilot=True)
     idle = pod(on="n1", phase="Running", gpus=0)
     (line,) = assertions.misplaced([auto], cluster_cache(idle, nodes=[on_node("n1", auto)]))
     assert "runs on node n1 of pool t4-1, but requests no nvidia.com/gpu" in line
@@ -161,13 +161,15 @@ def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
 
 def test_on_autopilot_a_spot_pod_cannot_ask_to_keep_its_node() -> None:
     """The cluster would not admit it; others may ask."""
-    spot = group("t4-1", auto_provisioned=True, spot=True)
+    spot = group("t4-1", auto_provisioned=True, autopilot=True, spot=True)
     staying = pod(on="n", phase="Running")
     staying["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
     seen = cluster_cache(staying, nodes=[on_node("n", spot)])
     (line,) = assertions.misplaced([spot], seen)
     assert line.endswith("GKE Autopilot does not grant that to Spot pods")
     assert assertions.misplaced([replace(spot, spot=False)], seen) == []
+    # A compute class of GKE Standard.
+    assert assertions.misplaced([replace(spot, autopilot=False)], seen) == []
 
 
 def test_who_tolerates_spot_by_name_is_meant_for_spot() -> None:

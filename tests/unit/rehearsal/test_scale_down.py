@@ -1,5 +1,6 @@
 """Which half-empty GPU nodes an autoscaler drains, and which pods keep their node."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from rehearsal.nodes import scale_down
 from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.scale_down import Rules, Sustained, evictable, keeps, unneeded
 from rehearsal.nodes.scalers import rules
+from rehearsal.simulators.cloud import Choice
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
 from tests.unit.rehearsal.test_scalers import autoscaler
 
@@ -148,3 +150,52 @@ def test_a_job_that_could_be_evicted_is_named_before_it_is() -> None:
         'cluster-autoscaler.kubernetes.io/safe-to-evict: "false"'
     )
     assert evictable([FOUR], nodes, [running("a", 1, annotations=STAYS), large], Rules()) == []
+
+
+DISRUPTED = "Karpenter may evict its running pods if their node has drifted or they fit elsewhere"
+EVICTED = "the autoscaler may evict its running pods if they fit on another node"
+SPOT_AUTOPILOT = {"autopilot": True, "auto_provisioned": True, "spot": True}
+
+
+@pytest.mark.parametrize("spot", [False, True], ids=["on demand", "Spot"])
+@pytest.mark.parametrize(
+    ("fields", "annotation", "gpus", "found"),
+    [
+        ({}, "cluster-autoscaler.kubernetes.io/safe-to-evict=false", 1, EVICTED),
+        ({}, "cluster-autoscaler.kubernetes.io/safe-to-evict=false", 2, None),
+        # A compute class of GKE Standard.
+        (
+            {"auto_provisioned": True},
+            "cluster-autoscaler.kubernetes.io/safe-to-evict=false",
+            1,
+            EVICTED,
+        ),
+        ({"machines": ()}, "karpenter.sh/do-not-disrupt=true", 1, DISRUPTED),
+        ({"machines": ()}, "karpenter.sh/do-not-disrupt=true", 4, DISRUPTED),
+    ],
+)
+def test_each_scaler_has_its_own_annotation(
+    fields: dict[str, Any], annotation: str, gpus: int, found: str | None, spot: bool
+) -> None:
+    """Karpenter also replaces full nodes, and no other scaler's annotation means anything to it."""
+    pool, there = group(template=shape(gpus=4), spot=spot, **fields), added("a")
+    there["metadata"]["annotations"] = {GROUP: pool.name}
+    lines = evictable([pool], [there], [running("a", gpus)], Rules())
+    assert [found in line for line in lines] == [True] * bool(found)
+    key, _, value = annotation.partition("=")
+    assert all(f'{key}: "{value}"' in line for line in lines)
+    protected = running("a", gpus, annotations={key: value})
+    assert evictable([pool], [there], [protected], Rules()) == []
+
+
+def test_nothing_protects_a_spot_pod_of_autopilot() -> None:
+    """It is admitted without the annotation only, so its eviction is nobody's mistake. A class that
+    may start Spot nodes or others has the same pods on both."""
+    spot = group(template=shape(gpus=4), **SPOT_AUTOPILOT)
+    nodes, pods = [added("a"), added("b")], [running("a", 1), running("b", 2)]
+    assert evictable([spot], nodes, pods, Rules()) == []
+    assert [one.finding() for one in unneeded([spot], nodes, pods, Rules())] == [None]
+    first = replace(spot, spot=False, choice=Choice(of="class", rank=0, migrates=False))
+    assert evictable([first], nodes, pods, Rules()) != []
+    later = replace(spot, name="later", choice=Choice(of="class", rank=1, migrates=False))
+    assert evictable([first, later], nodes, pods, Rules()) == []
