@@ -161,4 +161,5 @@ bench: setup
 	@$(QUALITY) bench $(PARTS) --runs $(or $(RUNS),5) --docs
 
 clean:
-	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@$(PYTHON) -m tools.clean
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rehearsal.gpu_node import host_changes
 from rehearsal.processes import end_leftovers
+from tools.linux import mount_points, process_namespace
 
 LOCK, ENDED_BY = "lock", "ended-by"
 REPORT = ("report.txt", "report.json", "timeline.svg")
@@ -45,6 +46,9 @@ class Holder:
     since: str
     """Local time, ISO 8601; empty if version 0.1.0 wrote the lock."""
     kept: bool = False
+    namespace: str = ""
+    """Where `pid` is valid (`process_namespace`). Containers may share the folder and its locks,
+    but not their process IDs; empty if an earlier version wrote the lock."""
 
     def __str__(self) -> str:
         kind = "kept rehearsal" if self.kept else "rehearsal"
@@ -57,7 +61,8 @@ def take_over(
     """Locks the folder and empties it; returns a function that unlocks it.
 
     A rehearsal that runs in it is ended on behalf of `replace`, a command. Without `replace`, or if
-    the folder is not a rehearsal's, raises FolderError and changes nothing.
+    the folder is not a rehearsal's or something is mounted in it, raises FolderError and changes
+    nothing.
     """
     _refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +74,9 @@ def take_over(
         os.close(descriptor)
         raise
     now = datetime.now().isoformat(timespec="seconds")
-    holder = Holder(rehearsal=stack, pid=os.getpid(), since=now, kept=kept)
+    holder = Holder(
+        rehearsal=stack, pid=os.getpid(), since=now, kept=kept, namespace=process_namespace()
+    )
     os.pwrite(descriptor, json.dumps(asdict(holder)).ljust(SIZE).encode(), 0)
     end_leftovers(str(folder))
     if (node := host_changes.read(folder)) is not None:
@@ -160,6 +167,11 @@ def _refuse_foreign(folder: Path) -> None:
         )
     if folder.exists() and not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; name another one")
+    if mounted := sorted(point for point in mount_points() if folder.resolve() in point.parents):
+        raise FolderError(
+            f"{mounted[0]} is a mount point, and a rehearsal empties its folder: nothing in "
+            f"{folder} was changed; unmount it first"
+        )
     if not folder.is_dir() or holder(folder) is not None:
         return
     lock = folder / LOCK
@@ -186,7 +198,14 @@ def _lock(folder: Path, descriptor: int, replace: str) -> None:
         if not replace and waited > PATIENCE_SECONDS:
             how = f"gpu-cluster down {other.rehearsal}" if other and other.kept else "wait for it"
             raise FolderError(f"{other or 'a rehearsal'} is running: {how}, or --replace")
-        # The lock is held, so its process ID has not been reused.
+        # The lock is held, so its process ID has not been reused in its own namespace.
+        if replace and other and other.namespace != process_namespace():
+            raise FolderError(
+                f"{other} was started in another container, or on another machine, that shares "
+                f"{folder}: end it there"
+            )
+        if waited > END_SECONDS + PATIENCE_SECONDS:
+            raise FolderError(f"{other or 'a rehearsal'} does not end; {folder} is locked")
         if replace and other and not asked:
             (folder / ENDED_BY).write_text(f"{replace} (pid {os.getpid()})")
             _signal(other.pid, signal.SIGTERM)

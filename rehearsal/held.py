@@ -21,7 +21,7 @@ from rehearsal.folder import FolderError, Holder
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.plugins.cloud.handler import CloudError
-from rehearsal.processes import ProcessError
+from rehearsal.processes import ProcessError, visible
 from rehearsal.progress import Progress
 from rehearsal.provider_plugins import Choice
 from stacks.definition.files import read_stack
@@ -111,7 +111,7 @@ def _starting(folder: Path) -> list[psutil.Process]:
     """Processes that are about to hold a rehearsal in this folder but have not locked it yet: they
     are building programs or importing packages."""
     wanted, found = f'"folder": {json.dumps(str(folder))}', []
-    for process in psutil.process_iter():
+    for process in visible():
         with suppress(psutil.Error):  # it has ended, or belongs to another user
             command = process.cmdline()
             if "rehearsal.held" in command and wanted in command[-1]:

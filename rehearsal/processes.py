@@ -146,10 +146,20 @@ def kill_tree(pid: int) -> None:
 
 def marked(mark: str) -> Iterator[psutil.Process]:
     """The processes, other than this one, that have this mark in their environment."""
-    for process in psutil.process_iter():
+    for process in visible():
         # Processes that ended meanwhile, or belong to another user, are skipped.
         with suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get("REHEARSAL") == mark:
+                yield process
+
+
+def visible() -> Iterator[psutil.Process]:
+    """The processes of this process namespace. A container's are not: its path of a folder may be
+    that of another folder here."""
+    here = os.readlink("/proc/self/ns/pid")
+    for process in psutil.process_iter():
+        with suppress(OSError):  # it has ended, or belongs to another user
+            if os.readlink(f"/proc/{process.pid}/ns/pid") == here:
                 yield process
 
 

@@ -29,7 +29,8 @@ from rehearsal.existing import (
     with_objects,
     with_runtime_classes,
 )
-from rehearsal.folder import take_over
+from rehearsal.folder import holder, take_over
+from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_operator import GpuOperator
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
@@ -131,9 +132,13 @@ class Sandbox:
         self.mark = str(self.folder)
         stack_file(self._source, self.stack)
         options = self.options
+        earlier = host_changes.read(self.folder) if holder(self.folder) else None
         self._ending.callback(
             take_over(self.folder, self.stack, kept=options.kept, replace=options.replace)
         )
+        if earlier is not None:
+            left = [line for lines in earlier.left().values() for line in lines]
+            self.notes += [f"an earlier real node left {line}" for line in left]
         self.program = copied(self.stack, self._source, self.folder / "program", self._mutate)
         self.notes += self.program.notes
         self.notes += [keda.NOTE] if keda.wanted(self.program.settings) else []

@@ -1,5 +1,5 @@
-"""Linux-specific process control: a child that the kernel kills with its parent, or that cannot
-listen.
+"""What only Linux has: a child that the kernel kills with its parent, or that cannot listen; this
+boot, this process namespace, mount points.
 
 `linux.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...` becomes that program, which the kernel kills
 as soon as the process that started it has ended. With util-linux, `setpriv --pdeathsig` does the
@@ -15,6 +15,7 @@ changes.
 import ctypes
 import os
 import platform
+import re
 import signal
 import struct
 import sys
@@ -79,6 +80,28 @@ def block_listening() -> None:
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
         print(f"cannot block listening: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
+
+
+def boot() -> str:
+    """The ID of the machine's current boot, which its containers share."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def process_namespace() -> str:
+    """Where this process's IDs are valid: this boot of this machine, and its namespace."""
+    return f"{boot()} {os.readlink('/proc/self/ns/pid')}"
+
+
+def mount_points() -> set[Path]:
+    """The mount points that this process sees. Unlike `os.path.ismount`, also those of a folder of
+    the same file system."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    # A blank, tab, line feed or backslash is an octal number there.
+    return {Path(os.fsdecode(re.sub(rb"\\(\d{3})", _byte, line.split(b" ")[4]))) for line in lines}
+
+
+def _byte(octal: re.Match[bytes]) -> bytes:
+    return bytes([int(octal[1], 8)])
 
 
 if __name__ == "__main__":

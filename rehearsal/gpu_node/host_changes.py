@@ -1,19 +1,24 @@
 """A real node's changes to the machine: recorded before they are made, and undone later.
 
 Another process can undo them, too: the rehearsal itself, `make down`, or the next rehearsal after
-one that was killed.
+one that was killed, possibly much later. So nothing is trusted to be as it was: a recorded folder
+is removed only if it is the one that was created, and empty.
 """
 
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rehearsal.gpu_node.bridge import INTERFACES, Bridge
 from rehearsal.gpu_node.cgroups import Cgroup, hierarchies
+from rehearsal.gpu_node.machine import running_kubelet
+from tools.linux import boot, mount_points
 
 FILE = "node.json"
 SYSCTLS = (
@@ -38,8 +43,10 @@ class HostChanges:
     subnet: str
     cgroup: str
     controllers: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    """Folders created on the machine, outside of the rehearsal's own folder."""
+    folders: dict[str, list[int]] = field(default_factory=dict)
+    """Folders created on the machine for mounts -> the device and inode of each."""
+    boot: str = ""
+    """The machine's boot in which the changes were made; a reboot undoes all but `folders`."""
     namespace: str = ""
     """The node's process namespace."""
     before: dict[str, Any] = field(default_factory=dict)
@@ -50,18 +57,34 @@ class HostChanges:
         self.file.write_text(json.dumps(document, indent=1) + "\n")
 
     def take_back(self) -> None:
-        """Undoes the changes; the node's processes have ended by now. `left` lists what remains."""
+        """Undoes the changes; the node's processes have ended by now. `left` lists what remains.
+
+        If the machine has become a cluster's node since, its settings and folders are that node's.
+        """
+        if self.boot != boot():
+            return
+        joined = running_kubelet() is not None
         Bridge(self.bridge, self.subnet).remove()
-        Cgroup(self.cgroup).remove(self.controllers)
-        for name, value in self.before.get("settings", {}).items():
-            path = Path("/proc/sys", name)
-            if path.read_text().strip() != value:
+        Cgroup(self.cgroup).remove([] if joined else self.controllers)
+        own = run_folder(self.file.parent)
+        if not any(point.is_relative_to(own) for point in mount_points()):
+            shutil.rmtree(own, ignore_errors=True)
+        if joined:
+            return
+        for name in SYSCTLS:
+            value, path = self.before.get("settings", {}).get(name), Path("/proc/sys", name)
+            if value is not None and path.read_text().strip() != value:
                 path.write_text(value)
         for folder in sorted(self.folders, key=len, reverse=True):
-            _remove_empty(Path(folder))
+            # Never with its content, which is somebody else's; a mount point is busy.
+            with suppress(OSError):
+                if _identity(Path(folder)) == self.folders[folder]:
+                    os.rmdir(folder)
 
     def left(self) -> dict[str, list[str]]:
         """Kind of trace -> what is there now that was not before; empty after `take_back`."""
+        if self.boot != boot():
+            return {"files": [folder for folder in self.folders if os.path.lexists(folder)]}
         return {
             "processes": processes_in(self.namespace),
             **{
@@ -118,15 +141,27 @@ def processes_in(namespace: str) -> list[str]:
     return found
 
 
-def make_folders(paths: Sequence[str]) -> list[str]:
-    """Creates missing folders with their parents; returns those that it created."""
-    made = []
+def run_folder(sandbox: Path) -> Path:
+    """The folder for the sockets of this sandbox's node, whose paths must be short. It is derived
+    from the sandbox and never read from a record, because it is deleted with its content."""
+    return Path(f"/run/gpu-cluster-{hashlib.sha256(str(sandbox).encode()).hexdigest()[:8]}")
+
+
+def make_folders(paths: Sequence[str]) -> dict[str, list[int]]:
+    """Creates missing folders with their parents; returns those that it created, as in
+    `HostChanges.folders`."""
+    made = {}
     for path in map(Path, paths):
         for folder in (*reversed(path.parents), path):
             if not folder.exists():
                 folder.mkdir()
-                made.append(str(folder))
+                made[str(folder)] = _identity(folder)
     return made
+
+
+def _identity(folder: Path) -> list[int]:
+    state = folder.lstat()
+    return [state.st_dev, state.st_ino]
 
 
 def _files() -> list[str]:
@@ -136,8 +171,3 @@ def _files() -> list[str]:
             found += [str(place), *(str(entry) for entry in place.iterdir())]
     run = Path("/run")
     return found + [str(entry) for entry in run.glob("gpu-cluster-*")]
-
-
-def _remove_empty(folder: Path) -> None:
-    """Removes a folder that was created here, with the mount points and sockets in it."""
-    shutil.rmtree(folder, ignore_errors=True)

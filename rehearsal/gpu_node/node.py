@@ -16,7 +16,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.gpu_node import runtime_config
 from rehearsal.gpu_node.bridge import Bridge
 from rehearsal.gpu_node.cgroups import Cgroup
-from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, seen
+from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, run_folder, seen
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
@@ -25,6 +25,7 @@ from rehearsal.nodes.pods import holds
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.processes import ProcessError, Processes, free_port, too_slow
 from rehearsal.simulators.cloud import NodeGroup
+from tools.linux import boot
 
 NAMESPACES = Path(__file__).with_name("namespaces.py")
 START_SECONDS = 60.0
@@ -70,7 +71,7 @@ class RealNode:
         name = mark.hex()[:8]
         self._bridge = Bridge(f"gpu-{name}", f"198.{18 + mark[4] % 2}.{mark[5]}")
         self._cgroup = Cgroup(f"gpu-cluster-{name}")
-        self._run = Path(f"/run/gpu-cluster-{name}")
+        self._run = run_folder(folder)
         self._socket = self._run / "containerd.sock"
         self._host_changes: HostChanges | None = None
         self._names: PodNames | None = None
@@ -87,12 +88,13 @@ class RealNode:
             bridge=self._bridge.name,
             subnet=self._bridge.subnet,
             cgroup=self._cgroup.name,
-            folders=[str(self._run)],
+            boot=boot(),
             before=seen(),
         )
         host_changes.write()
         self._host_changes = host_changes
-        host_changes.folders += make_folders([str(self._run / "containerd"), *HIDDEN])
+        (self._run / "containerd").mkdir(parents=True, exist_ok=True)
+        host_changes.folders = make_folders(tuple(HIDDEN))
         host_changes.write()
         host_changes.controllers = self._cgroup.make()
         host_changes.write()

@@ -1,22 +1,29 @@
 """A rehearsal's folder: nothing is deleted but what a rehearsal made, nobody is ended unasked."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cli.main import main
 from rehearsal import folder as folders
-from rehearsal import held
+from rehearsal import held, processes
 from rehearsal.folder import FolderError, end, take_over
+from rehearsal.gpu_node import host_changes
+from rehearsal.gpu_node.host_changes import HostChanges
 from stacks.definition.names import StackError, stack_name
+from tools import clean, linux
 
 ROOT = Path(__file__).parents[3]
 HELD = """
@@ -340,3 +347,105 @@ def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("gpu-cluster down: there is no Pulumi.nosuch.yaml: the stacks")
     assert done.stderr.count("\n") == 1
+
+
+MOUNTED = """
+import json, subprocess, sys
+from pathlib import Path
+from rehearsal import folder as folders
+from rehearsal.gpu_node import host_changes
+root = Path(sys.argv[1])
+(root / "data").mkdir()
+(root / "data" / "file").touch()
+for place in sys.argv[2:]:
+    Path(place).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", root / "data", place], check=True)
+try:
+    print(folders.end(root / "sandbox", "the test"))
+except folders.FolderError as error:
+    print(error)
+print(sorted(str(path) for path in (root / "data").iterdir()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("place", ["kubelet", "kubelet/pods/u/volumes/nfs", "sandbox/x", "run"])
+def test_nothing_is_deleted_through_a_mount(place: str, tmp_path: Path) -> None:
+    """Neither in a folder that the record names, nor in the rehearsal's own ones."""
+    sandbox = tmp_path / "sandbox"
+    folders.take_over(sandbox, "onprem")()
+    run = host_changes.run_folder(sandbox)
+    HostChanges(
+        file=sandbox / "node.json",
+        bridge="none",
+        subnet="198.18.7",
+        cgroup="none-of-mine",
+        boot=host_changes.boot(),
+        folders=host_changes.make_folders([str(tmp_path / "kubelet")]),
+    ).write()
+    target = run / "x" if place == "run" else tmp_path / place
+    program = [sys.executable, "-c", MOUNTED, str(tmp_path), str(target)]
+    done = subprocess.run(["unshare", "-m", *program], capture_output=True, text=True, cwd=ROOT)
+    shutil.rmtree(run, ignore_errors=True)
+    if "unshare" in done.stderr:
+        pytest.skip(f"this machine allows no mounts: {done.stderr}")
+    said, data = done.stdout.splitlines()
+    assert data == str([str(tmp_path / "data" / "file")])
+    assert ("is a mount point" in said) == (place == "sandbox/x")
+
+
+def test_a_rehearsal_of_another_container_is_ended_there(tmp_path: Path) -> None:
+    """Its process ID is another process's here; the folder and its lock are shared."""
+    folder = tmp_path / "sandbox"
+    with holding(folder) as first:
+        lock = json.loads((folder / "lock").read_text())
+        assert lock["namespace"] == linux.process_namespace()
+        lock["namespace"] = f"{linux.boot()} pid:[1]"
+        (folder / "lock").write_text(json.dumps(lock))
+        with pytest.raises(FolderError, match=r"dev .* in another container, .*: end it there"):
+            end(folder, "the test")
+        assert first.poll() is None
+
+
+def test_one_that_does_not_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that waits for a disk, which not even SIGKILL ends."""
+    monkeypatch.setattr(folders, "END_SECONDS", 0.2)
+    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(folders, "_signal", lambda pid, number: None)
+    with (
+        holding(tmp_path / "sandbox"),
+        pytest.raises(FolderError, match=r"dev .* does not end; .* is locked"),
+    ):
+        end(tmp_path / "sandbox", "the test")
+
+
+def test_processes_of_another_namespace_are_not_seen() -> None:
+    """A container's rehearsal has the same path in its environment, and another folder."""
+    sleep = ["unshare", "--pid", "--fork", "sleep", "60"]
+    with subprocess.Popen(sleep, env={**os.environ, "REHEARSAL": "/a/folder"}) as outside:
+        try:
+            (inside,) = _children(outside.pid)
+            assert [process.pid for process in processes.marked("/a/folder")] == [outside.pid]
+        finally:
+            outside.kill()
+            psutil.Process(inside).kill()
+
+
+def _children(pid: int) -> list[int]:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if found := [child.pid for child in psutil.Process(pid).children()]:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("unshare has started nothing")
+
+
+def test_make_clean_leaves_a_rehearsal_alone(tmp_path: Path) -> None:
+    """Without its lock and its record, nothing could end it, or undo what its node changed."""
+    assert clean.refusal(tmp_path) == ""
+    with holding(tmp_path / "dev"):
+        assert clean.refusal(tmp_path).endswith("end it: gpu-cluster down dev")
+    (tmp_path / "dev" / "node.json").touch()
+    assert clean.refusal(tmp_path).endswith("undo that: gpu-cluster down dev")

@@ -113,6 +113,36 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
     assert found == {"tools/linux.py", "rehearsal/gpu_node/namespaces.py"}
 
 
+BY_PROCESS_ID = {
+    "rehearsal/folder.py:_signal": "the lock names the holder's namespace",
+    "rehearsal/fork_server.py:_obey": "this process",
+    "rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
+    "rehearsal/processes.py:kill_tree": "a child that was not waited for",
+    "rehearsal/processes.py:visible": "compares the namespaces",
+    "rehearsal/progress.py:print": "this process",
+    "stacks/recovery/lock.py:_alive": "proves nothing alone: the module's docstring",
+}
+"""Function that finds a process by its ID -> why the ID is that process's. Elsewhere it may be that
+of another process: containers share files, not process IDs."""
+
+
+def test_a_process_id_is_only_used_where_it_is_valid() -> None:
+    """A kept rehearsal's ID, read in another container, once ended a process of that container."""
+    found = set[str]()
+    for path in (path for folder in ROOMS for path in (ROOT / folder).rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef) and any(
+                isinstance(node, ast.Call)
+                and re.fullmatch(
+                    r"(os\.(kill|killpg|pidfd_open)|psutil\.(Process|process_iter|pid_exists))",
+                    ast.unparse(node.func),
+                )
+                for node in ast.walk(function)
+            ):
+                found.add(f"{path.relative_to(ROOT).as_posix()}:{function.name}")
+    assert found == set(BY_PROCESS_ID)
+
+
 DOORS = {
     "__main__.py": "the Pulumi program",
     "cli/__main__.py": "gpu-cluster where the package is not installed",
@@ -132,6 +162,7 @@ DOORS = {
     "stacks/definition/changed.py": "runs before anything is installed",
     "tools/__main__.py": "runs before anything is installed",
     "tools/checkout.py": "puts the command beside the interpreter",
+    "tools/clean.py": "runs where nothing may be installed any more",
     "tools/definitions.py": "writes definitions of what tools build",
     "tools/linux.py": "a process around each process of the rehearsal",
     "tools/meanwhile.py": "runs before anything is installed",

@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -390,30 +390,70 @@ def test_control_groups_that_nobody_may_change_are_said(version2: Path) -> None:
         Cgroup("mine").make()
 
 
-def test_a_trace_is_what_was_not_there_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Folders made on the way go again; what was there before stays, and is no trace."""
+@pytest.fixture
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostChanges:
+    """What a killed rehearsal's node has recorded: two folders, of which one is in the other."""
     place = tmp_path / "run"
     place.mkdir()
     (place / "theirs").mkdir()
     monkeypatch.setattr(host_changes, "PLACES", (str(place),))
-    node = HostChanges(
+    changes = HostChanges(
         file=tmp_path / "node.json",
         bridge="none",
         subnet="198.18.7",
         cgroup="none-of-mine",
+        boot=host_changes.boot(),
         before=host_changes.seen(),
     )
-    node.folders = host_changes.make_folders([str(place / "mine" / "deep"), str(place / "theirs")])
-    assert node.folders == [str(place / "mine"), str(place / "mine" / "deep")]
-    node.write()
-    assert node.left()["files"] == [str(place / "mine")]
-    again = host_changes.read(tmp_path)
+    paths = [str(place / "mine" / "deep"), str(place / "theirs")]
+    changes.folders = host_changes.make_folders(paths)
+    assert [*changes.folders] == [str(place / "mine"), str(place / "mine" / "deep")]
+    changes.write()
+    return changes
+
+
+def test_a_trace_is_what_was_not_there_before(changed: HostChanges) -> None:
+    """Folders made on the way go again; what was there before stays, and is no trace."""
+    place = changed.file.parent / "run"
+    assert changed.left()["files"] == [str(place / "mine")]
+    again = host_changes.read(changed.file.parent)
     assert again is not None
     again.take_back()
     assert again.left()["files"] == []
     assert (place / "theirs").is_dir()
+
+
+def a_file(folder: Path, _: pytest.MonkeyPatch) -> None:
+    (folder / "data").touch()
+
+
+def another_folder(folder: Path, _: pytest.MonkeyPatch) -> None:
+    folder.rmdir()
+    (folder.parent / "in its inode's place").mkdir()
+    folder.mkdir()
+
+
+def another_boot(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_changes, "boot", lambda: "another")
+
+
+def a_kubelet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_changes, "running_kubelet", lambda: "kubelet (process 7)")
+
+
+@pytest.mark.parametrize("since", [a_file, another_folder, another_boot, a_kubelet])
+def test_a_folder_that_somebody_uses_since_stays(
+    since: Callable[[Path, pytest.MonkeyPatch], None],
+    changed: HostChanges,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With what is in it: it may be the /var/lib/kubelet of the cluster that the machine joined."""
+    deep = changed.file.parent / "run" / "mine" / "deep"
+    since(deep, monkeypatch)
+    before = sorted(deep.parent.rglob("*"))
+    changed.take_back()
+    assert sorted(deep.parent.rglob("*")) == before
+    assert str(deep.parent) in changed.left()["files"]
 
 
 def test_a_process_is_known_by_its_namespace() -> None:
