@@ -20,8 +20,9 @@ import yaml
 
 from components.platforms import PLATFORMS
 from tests.components.recording import Registration
-from tests.program import effects
+from tests.program import effects, everything
 from tests.program.environments import STACKS, recorded, values_of
+from tests.program.everything import EVERYTHING
 from tests.program.listing import beside, differences, lines, wrapped
 from tests.program.registered import options_of, tree, tree_of
 
@@ -85,6 +86,11 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
             shown |= config.get("gpu-cluster:monitoring", {}).get("source") == "managed"
             if "batch" not in rooms and shown and _name(config) == _name(sample):
                 yield f"{stack}_choices", config, sample
+    for platform, stacks in itertools.groupby(EVERYTHING, lambda stack: stack.partition("-")[0]):
+        first, *others = map(everything.config_of, stacks)
+        yield f"everything-{platform}", first, None
+        for config in others:
+            yield f"everything-{platform}_choices", config, first
 
 
 def _name(config: Mapping[str, Any]) -> str:
