@@ -45,6 +45,8 @@ class Rehearsed:
     inventories: Path = inventory.INVENTORIES
     here: Mapping[str, Any] | None = None
     """The properties of the machine with a real node, on an existing cluster."""
+    standalone: bool = False
+    """Whether the cloud serves any client, without a rehearsal: `gpu-cluster simulate`."""
 
 
 class Simulator(Protocol):

@@ -31,6 +31,7 @@ def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
                 faults=Faults(),
                 folder=folder,
                 settings=None,
+                standalone=True,
             ),
         )
         ending.callback(served.stop)

@@ -64,6 +64,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         on_access=admit,
         people=admins,
         quota_suffices=True,
+        rehearsed=not of.standalone,
         stock=stock(
             of.stack,
             of.inventories,

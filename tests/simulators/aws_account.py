@@ -42,6 +42,7 @@ class Account:
         reservations: Sequence[Reservation] = (),
         existing: Network | None = None,
         cluster: EksCluster | None = None,
+        rehearsed: bool = True,
     ) -> None:
         self.faults = Faults()
         self.plane = Plane()
@@ -51,6 +52,7 @@ class Account:
             reservations=reservations,
             existing=existing,
             cluster=cluster,
+            rehearsed=rehearsed,
         )
         self.clients: dict[str, Any] = {}
         self.subnets: list[str] = []

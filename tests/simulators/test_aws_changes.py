@@ -211,8 +211,8 @@ def test_whoever_may_only_look_is_not_the_admin(ml: Account) -> None:
     """Keys that nobody gave are those of an admin of the cluster, not of any principal."""
     cluster = ml.cloud.account.clusters["ml"]
     me = {"clusterName": "ml", "principalArn": role("team/admin")}
-    root = f"arn:aws:iam::{NUMBER}:root"
-    entry, policies = cluster.entries.pop(root), cluster.policies.pop(root)
+    creator = f"arn:aws:iam::{NUMBER}:user/rehearsal"
+    entry, policies = cluster.entries.pop(creator), cluster.policies.pop(creator)
     ml.eks.create_access_entry(**me)
     scope = {"accessScope": {"type": "cluster"}}
     ml.eks.associate_access_policy(**me, **scope, policyArn=POLICY("View"))
@@ -227,7 +227,7 @@ def test_whoever_may_only_look_is_not_the_admin(ml: Account) -> None:
     # `recover` refuses to judge resources of an account that is not the one that answers.
     assert (who["Account"], who["Arn"].split(":")[4]) == (NUMBER, "999999999999")
     ml.eks.delete_access_entry(**other)
-    cluster.entries[root], cluster.policies[root] = entry, policies
+    cluster.entries[creator], cluster.policies[creator] = entry, policies
 
 
 def test_the_key_that_ebs_makes_itself_is_managed_by_aws(ml: Account) -> None:

@@ -343,12 +343,17 @@ def test_a_launched_instance_joins_as_its_user_data_says(
 def test_an_instance_outside_of_the_clusters_security_group_does_not_join(
     ml: Account, template: dict[str, Any]
 ) -> None:
-    """The control plane would not reach its kubelet."""
+    """The control plane does not reach its kubelet, until a rule lets it in."""
     (vpc,) = {each["VpcId"] for each in ml.ec2.describe_subnets(SubnetIds=ml.subnets)["Subnets"]}
     own = ml.ec2.create_security_group(GroupName="own", Description="own", VpcId=vpc)["GroupId"]
     fleet(ml, template | {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": [own]}]})
     ml.eks.create_access_entry(clusterName="ml", principalArn=role("nodes"), type="EC2_LINUX")
-    assert "the cluster's own" in group(ml).unscaled
+    assert "port 10250 in from" in group(ml).unscaled
+    control = ml.eks.describe_cluster(name="ml")["cluster"]["resourcesVpcConfig"]
+    peer = {"GroupId": control["clusterSecurityGroupId"]}
+    kubelet = {"IpProtocol": "tcp", "FromPort": 10250, "ToPort": 10250, "UserIdGroupPairs": [peer]}
+    ml.ec2.authorize_security_group_ingress(GroupId=own, IpPermissions=[kubelet])
+    assert group(ml).unscaled == ""
     ml.eks.delete_access_entry(clusterName="ml", principalArn=role("nodes"))
 
 

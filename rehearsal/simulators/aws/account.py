@@ -22,6 +22,8 @@ GLOBAL = ("iam", "sts")
 """Services without regions."""
 NUMBER = "123456789012"
 """The account id that moto gives callers without an assumed role."""
+CALLER = f"arn:aws:iam::{NUMBER}:user/rehearsal"
+"""Who calls with keys that neither IAM nor STS has given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,16 @@ class Account:
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
         blocks: Sizes | None = None,
+        rehearsed: bool = True,
     ) -> None:
         """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
         `changed` is called, without the lock, after every request that changed something. `people`:
         ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
-        `stock`: instances in limited number. `blocks`: where in the network instances are."""
+        `stock`: instances in limited number. `blocks`: where in the network instances are.
+        `rehearsed`: whether a stack's order of operations is tried here: a call that AWS accepts
+        but that breaks a node group is refused, and node groups are judged when they are created;
+        otherwise they have a while to become able to join."""
         self.recycled: Recycled = lambda group, revision: "done"
         self.lock = threading.RLock()
         self.asking = Asking()
@@ -109,6 +115,7 @@ class Account:
         self.changed = changed
         self.people = people
         self.quota_suffices = quota_suffices
+        self.rehearsed = rehearsed
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self.existing = existing
@@ -213,7 +220,7 @@ class Account:
             name: group
             for cluster in self.clusters.values()
             for name, group in cluster.groups.items()
-            if group.row["status"] != "CREATE_FAILED"
+            if group.row["status"] not in ("CREATING", "CREATE_FAILED")
         }
 
     def arn(self, service: str, resource: str) -> str:

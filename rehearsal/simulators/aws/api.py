@@ -8,6 +8,7 @@ Parameters and responses are dicts in the shapes of botocore's models, and are c
 
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -26,6 +27,8 @@ _OPERATIONS: dict[tuple[str, str], Operation] = {}
 _RULES: dict[tuple[str, str], list[Rule]] = {}
 _WAITS: dict[tuple[str, str], Callable[[Account, Params], None]] = {}
 _LISTS: list[Callable[["Account"], Iterator[str]]] = []
+_PYTHON = re.compile(r"[{[]'([\w-]+)'[}\]]")
+"""A set or list of one ID, as moto prints it in messages."""
 _READS = ("Describe", "List", "Get")
 SECONDS = "x-simulated-seconds"
 """Response header with the real duration of what was started, if that is longer than here."""
@@ -187,7 +190,11 @@ def _answer(
     except Refusal as error:
         refused = _error(error.code, error.message)
         status, headers, body = response.serialized(ActionResult(refused))
+    except NotImplementedError:
+        refused = _error("InvalidAction", f"a simulated account does not have {':'.join(key)}")
+        status, headers, body = response.serialized(ActionResult(refused))
     except ServiceException as error:
+        error.message = _PYTHON.sub(r"\1", error.message)
         status, headers, body = response.serialized(ActionResult(error))
     except ClientError as error:  # from a service that this one called
         found = error.response["Error"]

@@ -81,6 +81,7 @@ class AwsCloud:
         quota_suffices: bool = False,
         stock: Sequence[Stock] = (),
         blocks: Sizes | None = None,
+        rehearsed: bool = True,
     ) -> None:
         """The arguments of `Account`, and `on_access`."""
         self._lock = threading.Lock()
@@ -109,6 +110,7 @@ class AwsCloud:
             quota_suffices=quota_suffices,
             stock=stock,
             blocks=blocks,
+            rehearsed=rehearsed,
         )
         self._stop = serve(self.account)
         self.faults = self.account.faults

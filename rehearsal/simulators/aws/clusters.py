@@ -8,7 +8,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from rehearsal.simulators.aws import auto_mode
-from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.account import CALLER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.cluster_rules import (
     check_groups,
@@ -78,9 +78,8 @@ def create_cluster(account: Account, params: Params) -> Row:
     account.backend("eks").clusters[name] = cluster
     _place(account, cluster)
     if cluster.row["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
-        creator = f"arn:aws:iam::{NUMBER}:root"
-        cluster.entries[creator] = entry_row(account, name, creator, {"type": "STANDARD"})
-        cluster.policies[creator] = {_ADMIN: policy_row(_ADMIN, {"type": "cluster"})}
+        cluster.entries[CALLER] = entry_row(account, name, CALLER, {"type": "STANDARD"})
+        cluster.policies[CALLER] = {_ADMIN: policy_row(_ADMIN, {"type": "cluster"})}
     auto_mode.admit_nodes(account, cluster)
     _log(account, cluster)
     threading.Thread(target=_start, args=(account, cluster), name="eks", daemon=True).start()
@@ -154,7 +153,9 @@ def _start(account: Account, cluster: Cluster) -> None:
 
 
 def _security_group(account: Account, name: str, vpc: str) -> str:
-    answer = account.client("ec2").create_security_group(
+    """EKS's group for control plane and nodes, which admits itself (user guide, sec-group-reqs)."""
+    ec2 = account.client("ec2")
+    answer = ec2.create_security_group(
         GroupName=f"eks-cluster-sg-{name}",
         Description="EKS created security group applied to ENI that is attached to EKS "
         "Control Plane master nodes, as well as any managed workloads.",
@@ -164,7 +165,10 @@ def _security_group(account: Account, name: str, vpc: str) -> str:
             "Tags": [{"Key": f"kubernetes.io/cluster/{name}", "Value": "owned"}],
         }],
     )  # fmt: skip
-    return str(answer["GroupId"])
+    identity = str(answer["GroupId"])
+    itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": identity}]}
+    ec2.authorize_security_group_ingress(GroupId=identity, IpPermissions=[itself])
+    return identity
 
 
 def _place(account: Account, cluster: Cluster) -> None:

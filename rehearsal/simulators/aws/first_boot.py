@@ -88,18 +88,11 @@ def _bottlerocket(text: str) -> dict[str, Any]:
 
 
 def why_not_joined(cluster: Cluster, group: Group) -> str:
-    """Why a node would not find its cluster, or the control plane would not find the node."""
+    """Why a node's user data would not lead it to its cluster."""
     try:
         given = settings(group)
     except ValueError as error:
         return str(error)
-    groups = group.data.get("SecurityGroupIds") or []
-    known = {cluster.security_group, *cluster.row["resourcesVpcConfig"]["securityGroupIds"]}
-    if groups and not known & set(groups):
-        return (
-            "the launch template names security groups, and the cluster's own, "
-            f"{cluster.security_group}, is not among them"
-        )
     if group.row["amiType"] != "CUSTOM":
         return ""
     expected = {

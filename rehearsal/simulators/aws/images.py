@@ -13,7 +13,6 @@ from typing import Any, Literal
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.ami_types import PATCHES, newest_release
 from rehearsal.simulators.aws.api import Params, operation, rule
-from rehearsal.simulators.aws.refusal import Refusal
 
 _AL2023 = re.compile(
     r"/aws/service/eks/optimized-ami/(?P<minor>[\d.]+)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
@@ -127,11 +126,12 @@ def _publish(account: Account, image: Image) -> None:
 
 @operation("ssm", "GetParameter")
 def get_parameter(account: Account, params: Params) -> dict[str, Any]:
-    """Returns the public parameters of EKS's images; a stack has no parameters of its own."""
+    """Returns the public parameters of EKS's images, and those that a client has put."""
     name = params["Name"]
     image = published(name)
     if image is None:
-        raise Refusal("ParameterNotFound", f"Parameter {name} not found.")
+        found = account.client("ssm").get_parameter(**params)
+        return {"Parameter": found["Parameter"]}
     _publish(account, image)
     return {
         "Parameter": {

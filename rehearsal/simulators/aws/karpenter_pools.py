@@ -21,7 +21,7 @@ from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.first_boot import settings, why_not_joined
 from rehearsal.simulators.aws.images import Image, image_of
 from rehearsal.simulators.aws.instances import bought_as, instance
-from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
+from rehearsal.simulators.aws.node_join_checks import why_nodes_fail, why_unreachable
 from rehearsal.simulators.aws.pod_calls import still_denied
 from rehearsal.simulators.aws.roles import role_name
 from rehearsal.simulators.aws.rows import Cluster, Group
@@ -203,7 +203,11 @@ def why_not_in(account: Account, cluster: Cluster, made: Any) -> str:
             f"{cluster.row['name']}"
         )
     group.row["amiType"] = "CUSTOM"  # nothing is added to this user data
-    return why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group)
+    return (
+        why_nodes_fail(account, cluster, group.row)
+        or why_unreachable(account, cluster, group)
+        or why_not_joined(cluster, group)
+    )
 
 
 def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:

@@ -1,10 +1,31 @@
 """Launch templates, as EKS reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, rule
 from rehearsal.simulators.aws.refusal import Refusal, invalid
+
+
+@rule("ec2", "CreateLaunchTemplate")
+def create_launch_template(account: Account, params: Params) -> Iterator[None]:
+    """Takes the template's own tags out of its data, to which moto adds them."""
+    yield
+    template = named_template(account, params)
+    given = (params.get("LaunchTemplateData") or {}).get("TagSpecifications") or []
+    (version,) = template.versions
+    version.data["TagSpecifications"] = version.data.get("TagSpecifications", [])[: len(given)]
+    if not given:
+        del version.data["TagSpecifications"]
+
+
+@rule("ec2", "CreateTags", "DeleteTags")
+def change_tags(account: Account, params: Params) -> Iterator[None]:
+    """Renews the copy of a template's tags that moto keeps from its creation."""
+    yield
+    for template in account.backend("ec2").launch_templates.values():
+        template.tags = template.get_tags()
 
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Managed node groups, each with its Auto Scaling group."""
 
 import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -28,7 +29,11 @@ from rehearsal.simulators.aws.eks import (
 from rehearsal.simulators.aws.first_boot import why_not_joined
 from rehearsal.simulators.aws.instances import check_offers, instance
 from rehearsal.simulators.aws.launch_templates import template_data
-from rehearsal.simulators.aws.node_join_checks import why_nodes_fail
+from rehearsal.simulators.aws.node_join_checks import (
+    why_nodes_fail,
+    why_role_fails,
+    why_unreachable,
+)
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.reservations import why_not_launched, zones_with_room
 from rehearsal.simulators.aws.roles import require_trust
@@ -37,6 +42,11 @@ from rehearsal.simulators.aws.scaling import drop_group, end_surge, make_group, 
 from rehearsal.simulators.aws.warm_pools import configure
 from rehearsal.simulators.cloud import NODE_SECONDS, wait_for_nodes
 
+_STARTING = ("CREATING", "CREATE_FAILED")
+JOIN_SECONDS = 30.0
+"""How long nodes try to join: in AWS half an hour, in which a NAT gateway has long become available
+that a client creates beside the node group."""
+_JUDGE_SECONDS = 0.5
 _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
 
 
@@ -44,7 +54,7 @@ _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
 def create_nodegroup(account: Account, params: Params) -> Row:
     """Refuses what `node_group_rules`, `instances` and `ami_releases` refuse, subnets of another
     VPC, and a role that EC2 may not assume. Nodes that could not start or join result in
-    CREATE_FAILED."""
+    CREATE_FAILED: at once in a rehearsal, which tries the order of a stack's operations."""
     cluster, name = cluster_of(account, params["clusterName"]), params["nodegroupName"]
     if name in cluster.groups:
         raise Refusal(
@@ -73,18 +83,48 @@ def create_nodegroup(account: Account, params: Params) -> Row:
         ),
         "createdAt": at,
         "modifiedAt": at,
-        "status": "CREATE_FAILED" if wrong else "ACTIVE",
-        "health": {"issues": [wrong] if wrong else []},
+        "status": "CREATING",
+        "health": {"issues": []},
         "resources": {"autoScalingGroups": [{"name": scaling}]},
     }
     cluster.groups[name] = group
-    if not wrong:
-        resize(account, group, wanted)
-        configure(account, held(account, scaling), row.get("warmPoolConfig"))
+    if wrong and not account.rehearsed:
+        judging = threading.Thread(target=_judge, args=(account, cluster, group), daemon=True)
+        judging.start()
+    else:
+        _end_creation(account, group, wrong)
     role = params["nodeRole"]
     if role not in cluster.entries:  # EKS admits the nodes itself.
         cluster.entries[role] = entry_row(account, params["clusterName"], role, NODE_ENTRY)
     return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
+
+
+def _end_creation(account: Account, group: Group, wrong: Row | None) -> None:
+    if wrong:
+        group.row |= {"status": "CREATE_FAILED", "health": {"issues": [wrong]}}
+        return
+    group.row["status"] = "ACTIVE"
+    resize(account, group, group.row["scalingConfig"]["desiredSize"])
+    asg = held(account, group.scaling_group)
+    configure(account, asg, group.row.get("warmPoolConfig"))
+
+
+def _judge(account: Account, cluster: Cluster, group: Group) -> None:
+    """Ends a creation as soon as the nodes can join, or when they have tried for long enough."""
+    due, name = time.monotonic() + JOIN_SECONDS, group.row["nodegroupName"]
+    while group.row["status"] == "CREATING":
+        time.sleep(_JUDGE_SECONDS)
+        with account.lock, account.asking:
+            if (
+                cluster.groups.get(name) is not group
+                or account.clusters.get(group.cluster) is not cluster
+            ):
+                return  # It has been deleted, or the account ended.
+            nodes = group.row["scalingConfig"]["desiredSize"]
+            wrong = why_not_started(account, cluster, group, nodes)
+            if wrong is None or time.monotonic() >= due:
+                _end_creation(account, group, wrong)
+    account.changed()
 
 
 def _complete(
@@ -105,7 +145,11 @@ def _complete(
 def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
     """Why nodes of this group would not start or not join the cluster, as an issue, or None."""
     name = group.row["nodegroupName"]
-    if reason := why_nodes_fail(account, cluster, group.row) or why_not_joined(cluster, group):
+    if reason := (
+        why_nodes_fail(account, cluster, group.row)
+        or why_unreachable(account, cluster, group)
+        or why_not_joined(cluster, group)
+    ):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
         return issue("NodeCreationFailure", words, name)
     reason = why_not_launched(account, group, nodes)
@@ -115,10 +159,11 @@ def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int
 
 
 def _shown(account: Account, group: Group) -> Row:
-    """The group's row in the API: its size is the Auto Scaling group's."""
+    """The group's row in the API: its size is the Auto Scaling group's, once that has nodes."""
     row = dict(group.row)
-    desired = held(account, group.scaling_group).desired_capacity
-    row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
+    if row["status"] not in _STARTING:
+        desired = held(account, group.scaling_group).desired_capacity
+        row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
     if "ImageId" in group.data:
         del row["version"], row["releaseVersion"]
     return row
@@ -300,12 +345,13 @@ def _versions(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @operation("eks", "DeleteNodegroup")
 def delete_nodegroup(account: Account, params: Params) -> Row:
-    """Deletes the group; nodes that cannot leave cleanly result in DELETE_FAILED."""
+    """Deletes the group; nodes that cannot leave cleanly result in DELETE_FAILED. Without a
+    rehearsal only for want of permissions: that nodes have lost their way out does not keep EC2
+    from terminating them."""
     group = group_of(account, params)
     cluster = cluster_of(account, params["clusterName"])
-    if group.row["status"] != "CREATE_FAILED" and (
-        reason := why_nodes_fail(account, cluster, group.row)
-    ):
+    why = why_nodes_fail if account.rehearsed else why_role_fails
+    if group.row["status"] not in _STARTING and (reason := why(account, cluster, group.row)):
         group.row["status"] = "DELETE_FAILED"
         group.row["health"] = {"issues": [issue("AccessDenied", reason)]}
     else:

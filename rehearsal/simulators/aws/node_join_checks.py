@@ -8,13 +8,14 @@ therefore refused here.
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.eks import subnets
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import lacks, role_name
-from rehearsal.simulators.aws.rows import Cluster
+from rehearsal.simulators.aws.rows import Cluster, Group
 
 _WORK = ("eks-auth:AssumeRoleForPodIdentity",)
 """Actions that both AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy allow."""
@@ -29,6 +30,8 @@ _NETWORK = (
 _CONTROL = ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces", "ec2:CreateSecurityGroup")
 _CALLED = (".ec2", ".ecr.api", ".ecr.dkr", ".eks", ".eks-auth", ".sts")
 """Services that a node calls before it is ready (EKS user guide private-clusters, 2026-11-24)."""
+_ANYWHERE = "0.0.0.0/0"
+_KUBELET = 10250
 _CNI_ACCOUNT = ("kube-system", "aws-node")
 _CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
 """Service -> its error code for the refusal of a change that would break another resource."""
@@ -36,6 +39,15 @@ _CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
 
 def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
     """Why nodes of this node group (a row) would never become ready; None if they would."""
+    return (
+        why_role_fails(account, cluster, group)
+        or _why_no_way_out(account, group["subnets"])
+        or _why_endpoint_closed(account, cluster, group["subnets"])
+    )
+
+
+def why_role_fails(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
+    """Why nodes with this role would not become ready, and would leave network interfaces."""
     role = group["nodeRole"]
     name = role_name(role)
     if missing := lacks(account, role, _WORK):
@@ -48,11 +60,7 @@ def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any])
             f"the node role {name} may not {missing[0]}: attach AmazonEC2ContainerRegistryPullOnly "
             "before the node group is created"
         )
-    return (
-        (None if group.get("automatic") else _why_no_network(account, cluster, role))
-        or _why_no_way_out(account, group["subnets"])
-        or _why_endpoint_closed(account, cluster, group["subnets"])
-    )
+    return None if group.get("automatic") else _why_no_network(account, cluster, role)
 
 
 def _why_no_network(account: Account, cluster: Cluster, node_role: str) -> str | None:
@@ -84,7 +92,7 @@ def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
         main = [t for t in tables if t.main_association_id and t.vpc_id == subnet.vpc_id]
         for table in (own or main)[:1]:
             if not any(
-                route.destination_cidr_block == "0.0.0.0/0"
+                route.destination_cidr_block == _ANYWHERE
                 and (route.nat_gateway or (route.gateway and subnet.map_public_ip_on_launch))
                 for route in table.routes
             ):
@@ -104,11 +112,10 @@ def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str])
             continue
         if not endpoint.service_name.endswith(_CALLED):
             continue
-        groups = [ec2.get_security_group_from_id(each) for each in endpoint.security_group_ids]
-        rules = [each for group in groups if group for each in group.ingress_rules]
+        rules = _rules(account, endpoint.security_group_ids, "ingress_rules")
         for subnet in subnets(account, ids):
             if subnet.vpc_id == endpoint.vpc_id and not any(
-                _admits(each, subnet.cidr_block, cluster.security_group) for each in rules
+                _admits(each, subnet.cidr_block, [cluster.security_group]) for each in rules
             ):
                 return (
                     f"nodes in {subnet.id} do not reach {endpoint.service_name}: no security group "
@@ -117,14 +124,78 @@ def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str])
     return None
 
 
-def _admits(rule: Any, block: str, group: str) -> bool:
-    """Whether a security group's rule admits HTTPS from the block or from the group."""
+def why_unreachable(account: Account, cluster: Cluster, group: Group) -> str:
+    """Why nodes with the launch template's security groups cannot call the cluster's API server, or
+    in a rehearsal why it cannot call their kubelets; empty if they can. Membership in the cluster's
+    own group is one way, rules between any groups are another (EKS user guide, launch-templates,
+    "Using custom security groups", and sec-group-reqs).
+
+    With private access, the name resolves to the control plane's interfaces; without it, to public
+    addresses (EKS user guide, cluster-endpoint). Nodes become ready without a way to their kubelet,
+    but logs, exec and metrics do not work.
+    """
+    names = group.data.get("SecurityGroupIds") or [
+        name
+        for interface in (group.data.get("NetworkInterfaces") or [])[:1]
+        for name in interface.get("Groups") or []
+    ]
+    if not names:
+        return ""  # EKS attaches the cluster's own group.
+    config = cluster.row["resourcesVpcConfig"]
+    nodes = _Side(names, [each.cidr_block for each in subnets(account, group.row["subnets"])])
+    control = _Side(
+        [cluster.security_group, *config["securityGroupIds"]],
+        [each.cidr_block for each in subnets(account, config["subnetIds"])],
+    )
+    if not config["endpointPrivateAccess"]:
+        public = _Side([], [_ANYWHERE])
+        why = _why_closed(account, "egress", nodes, public, 443)
+    else:
+        why = _why_closed(account, "egress", nodes, control, 443)
+        why = why or _why_closed(account, "ingress", control, nodes, 443)
+    if why:
+        return f"nodes do not reach the cluster's endpoint: {why}"
+    if account.rehearsed and (
+        why := _why_closed(account, "egress", control, nodes, _KUBELET)
+        or _why_closed(account, "ingress", nodes, control, _KUBELET)
+    ):
+        return f"the control plane does not reach the nodes' kubelets: {why}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One end of a connection: its security groups, and the blocks of its subnets."""
+
+    groups: Sequence[str]
+    blocks: Sequence[str]
+
+
+def _why_closed(account: Account, way: str, side: _Side, other: _Side, port: int) -> str:
+    """Why no rule of the first side's groups admits the port with all of the other's subnets."""
+    rules = _rules(account, side.groups, f"{way}_rules")
+    for block in other.blocks:
+        if not any(_admits(rule, block, other.groups, port) for rule in rules):
+            peers = " or ".join([*other.groups, block])
+            into = "out to" if way == "egress" else "in from"
+            return f"no rule of {', '.join(side.groups)} lets port {port} {into} {peers}"
+    return ""
+
+
+def _rules(account: Account, names: Sequence[str], kind: str) -> list[Any]:
+    ec2 = account.backend("ec2")
+    groups = [ec2.get_security_group_from_id(name) for name in names]
+    return [rule for group in groups if group for rule in getattr(group, kind)]
+
+
+def _admits(rule: Any, block: str, groups: Sequence[str], port: int = 443) -> bool:
+    """Whether a security group's rule admits the TCP port, with the block or one of the groups."""
     if rule.ip_protocol != "-1" and not (
-        rule.ip_protocol == "tcp" and int(rule.from_port) <= 443 <= int(rule.to_port)
+        rule.ip_protocol == "tcp" and int(rule.from_port) <= port <= int(rule.to_port)
     ):
         return False
     source = rule.ip_range.get("CidrIp")
-    return rule.source_group.get("GroupId") == group or (
+    return rule.source_group.get("GroupId") in groups or (
         source is not None and ipaddress.IPv4Network(block).subnet_of(ipaddress.IPv4Network(source))
     )
 
@@ -141,7 +212,11 @@ def why_cluster_fails(account: Account, role: str) -> str | None:
 
 @contextmanager
 def guarded(account: Account, *, undo: Callable[[], object]) -> Iterator[None]:
-    """Undoes the change inside the context and raises Refusal if a node group or cluster breaks."""
+    """Undoes the change inside the context and raises Refusal if a node group or cluster breaks.
+    An account that is not rehearsed does what AWS does, and accepts it."""
+    if not account.rehearsed:
+        yield
+        return
     before = _broken(account)
     yield
     for what, reason in _broken(account).items():

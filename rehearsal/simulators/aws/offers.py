@@ -17,6 +17,12 @@ from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.refusal import Refusal
 
 _SPOT_SHARE = 0.4
+_SPOT_FILTERS = {
+    "availability-zone": "AvailabilityZone",
+    "instance-type": "InstanceType",
+    "product-description": "ProductDescription",
+}
+"""Filter of Spot prices -> the member that it is about."""
 _PRICES = {**catalog.CPU_INSTANCE_TYPES, **catalog.INSTANCE_TYPES}
 _PRICE_LIST_PAGE = 100
 
@@ -55,7 +61,16 @@ def _filters(params: Params) -> dict[str, list[str]]:
 @operation("ec2", "DescribeSpotPriceHistory")
 def describe_spot_price_history(account: Account, params: Params) -> dict[str, Any]:
     """The current price of every type in the catalog, in each zone that offers it."""
-    wanted = params.get("InstanceTypes") or _PRICES
+    filters = _filters(params)
+    if unknown := filters.keys() - _SPOT_FILTERS.keys():
+        words = f"a rehearsal does not simulate the filter '{min(unknown)}' of Spot prices"
+        raise Refusal("InvalidParameterValue", words)
+    if params.get("InstanceTypes"):
+        filters["instance-type"] = params["InstanceTypes"]
+    if params.get("AvailabilityZone"):
+        filters["availability-zone"] = [params["AvailabilityZone"]]
+    if params.get("ProductDescriptions"):
+        filters["product-description"] = params["ProductDescriptions"]
     offers = account.backend("ec2").describe_instance_type_offerings("availability-zone", {})
     rows = [
         {
@@ -66,9 +81,12 @@ def describe_spot_price_history(account: Account, params: Params) -> dict[str, A
             "Timestamp": datetime.now(UTC),
         }
         for offer in offers
-        if offer["InstanceType"] in wanted
-        and (row := _PRICES.get(offer["InstanceType"]))
-        and row.on_demand is not None
+        if (row := _PRICES.get(offer["InstanceType"])) and row.on_demand is not None
+    ]
+    rows = [
+        row
+        for row in rows
+        if all(row[_SPOT_FILTERS[name]] in values for name, values in filters.items())
     ]
     return page(params, "SpotPriceHistory", rows, after="NextToken", most="MaxResults")
 

@@ -1,11 +1,11 @@
 """moto's SQS with long polls that do not block, and IAM's paths of instance profiles."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, operation, waits
+from rehearsal.simulators.aws.api import Params, operation, rule, waits
 
 _LOOK_SECONDS = 0.5
 
@@ -39,6 +39,16 @@ def wait_for_message(account: Account, params: Params) -> None:
         if queue is None or any(each.visible for each in queue._messages):
             return
         time.sleep(_LOOK_SECONDS)
+
+
+@rule("sqs", "SetQueueAttributes")
+def set_queue_attributes(account: Account, params: Params) -> Iterator[None]:
+    """Keeps the queue's policy, which moto removes, if the request does not name it."""
+    queue = account.backend("sqs").queues.get(params["QueueUrl"].rpartition("/")[2])
+    before = queue.policy if queue else None
+    yield
+    if queue and "Policy" not in (params.get("Attributes") or {}):
+        queue.policy = before
 
 
 @operation("iam", "ListInstanceProfiles")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
-from rehearsal.simulators.aws.account import NUMBER, Account
+from rehearsal.simulators.aws.account import CALLER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.eks import access_admins
 from rehearsal.simulators.aws.instances import instance, vcpu_limit
@@ -52,14 +52,17 @@ def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
 @operation("sts", "GetCallerIdentity")
 def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
     """A caller with keys from IAM or STS is their owner. A rehearsal has no credentials of its own:
-    its engine is the user `rehearsal`, and any other caller is the cluster's first admin. The
-    account number is always that of the account's resources, whatever the admin's ARN contains."""
+    its engine is the user `rehearsal`, and any other caller is the cluster's first admin. Without
+    a rehearsal, every caller is that user, whatever the account contains.
+
+    The account number is always that of the account's resources, whatever the admin's ARN contains.
+    """
     key = account.asking.response.get_access_key()
     identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
     if arn.endswith(":user/moto"):
         found = [who for each in account.clusters.values() for who, _ in access_admins(each)]
-        admins = [] if key == "rehearsal" else found
-        identity, arn = "AIDAREHEARSAL", (admins or [f"arn:aws:iam::{NUMBER}:user/rehearsal"])[0]
+        admins = found if account.rehearsed and key != "rehearsal" else []
+        identity, arn = "AIDAREHEARSAL", (admins or [CALLER])[0]
         if ":role/" in arn:
             arn = f"arn:aws:sts::{arn.split(':')[4]}:assumed-role/{role_name(arn)}/rehearsal"
     return {"UserId": identity, "Account": number, "Arn": arn}

@@ -17,7 +17,6 @@ CLUSTER = Cluster(
     row={
         "endpoint": "https://c",
         "certificateAuthority": {"data": "Q0E="},
-        "resourcesVpcConfig": {"clusterSecurityGroupId": "sg-1", "securityGroupIds": ["sg-3"]},
     },
     self_managed=False,
 )
@@ -92,9 +91,6 @@ def test_bottlerocket_has_the_same_in_toml() -> None:
         (group("#!/bin/bash\n"), "MIME multi-part"),
         (group(node_config({}, "v2").join(("MIME-Version: 1.0\nContent-Type: multipart/mixed; "
                                            'boundary="//"\n\n', "--//--\n"))), "node.eks.aws/v2"),
-        (group(None, SecurityGroupIds=["sg-2"]), "sg-1, is not among them"),
-        (group(None, SecurityGroupIds=["sg-1", "sg-2"]), ""),
-        (group(None, SecurityGroupIds=["sg-3"]), ""),
     ],
 )  # fmt: skip
 def test_a_node_joins_or_says_why_not(nodes: Group, reason: str) -> None:
