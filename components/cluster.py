@@ -132,9 +132,9 @@ class GpuPool:
     """Keys of the catalog's `GPUS` that the accelerator can be; if empty, any of them."""
     gpus_per_node: int
     """Physical GPUs per node."""
-    min_nodes: int | None
+    min_nodes: int | None = None
     """Minimum number of nodes in the whole pool; None if this stack does not control it."""
-    max_nodes: int | None
+    max_nodes: int | None = None
     """Maximum number of nodes in the whole pool; None if there is no limit."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """All labels that this stack sets on the pool's nodes."""

@@ -2,15 +2,16 @@
 
 import copy
 import json
-from dataclasses import replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import yaml
 
-from components.batch.batch_args import QueueArgs
-from components.batch.published import Published, namespaces, read
+from components.batch.batch_args import BatchArgs, QueueArgs
+from components.batch.published import Published, batch_of, namespaces, read
 from components.cluster import AllAtOnce
 from components.settings import load as settings
 from stacks.jobs import cluster as jobs
@@ -18,6 +19,7 @@ from stacks.jobs.submitted import jobs_in
 from stacks.outcome import CheckError
 from tests.program.environments import as_engine_config
 from tests.unit.components.test_settings_batch import dev
+from tests.unit.components.test_settings_sharing import KUBECONFIG
 from tools.sections import ROOT
 
 JOB = {
@@ -93,6 +95,57 @@ def test_what_is_published_is_read_back() -> None:
     assert found.beside.accounts["trainer"].buckets == {"data": "read"}
     assert namespaces(found.batch) == ["default"]
     assert None not in json.loads(found.text())["pools"]["train-gpu"].values()
+
+
+STACK_FILES = sorted(
+    file
+    for folder in ("examples/*", "tests/fixtures/stacks")
+    for file in ROOT.glob(f"{folder}/Pulumi.*.yaml")
+    if "gpu-cluster:cluster:" in file.read_text()
+)
+"""Every stack file of the repository: each platform, with each of its scalers."""
+
+
+@pytest.mark.parametrize("file", STACK_FILES, ids=lambda file: file.stem)
+def test_every_stack_reads_what_it_publishes(file: Path) -> None:
+    """In each namespace, on every platform and with every scaler."""
+    values = yaml.safe_load(file.read_text())["config"]
+    if values["gpu-cluster:cluster"].pop("kubeconfigFile", None):
+        values["gpu-cluster:cluster"] |= {"kubeconfig": KUBECONFIG, "context": "c"}
+    stack = settings.from_config(as_engine_config(values))
+    batch = stack.batch or BatchArgs(job_set=True)
+    for namespace in namespaces(batch):
+        written = Published(
+            pools={name: resolved.pool for name, resolved in stack.pools.items()},
+            batch=batch_of(batch, namespace),
+            beside=stack.auxiliary,
+            buckets=stack.own.access.buckets,
+        )
+        assert plain(read(written.text())) == plain(written)
+
+
+def plain(stack: Published) -> Any:
+    """With lists in place of tuples."""
+    return json.loads(json.dumps(asdict(stack)))
+
+
+def test_what_a_stack_publishes_may_be_left_out_when_it_is_empty() -> None:
+    """The text has no empty keys, so every setting that may be None is None without its key."""
+    required = [
+        f"{kind.__name__}.{field.name}"
+        for kind in reached(Published)
+        for field in fields(kind)
+        if NoneType in get_args(get_type_hints(kind)[field.name])
+        and (field.default, field.default_factory) == (MISSING, MISSING)
+    ]
+    assert required == []
+
+
+def reached(kind: Any) -> set[type]:
+    """The dataclasses that a value of this type can contain."""
+    found = {kind} if is_dataclass(kind) and isinstance(kind, type) else set()
+    parts = get_type_hints(kind).values() if found else get_args(kind)
+    return found.union(*map(reached, parts))
 
 
 def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
