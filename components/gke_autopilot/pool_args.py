@@ -192,7 +192,9 @@ class GkeAutopilotPoolArgs:
             spot=spot,
             # cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods, "Limitations".
             keeps_pods=not spot,
-            pod_gpus=() if sharing else gpu_model.autopilot_counts,
+            pod_gpus=()
+            if sharing
+            else [count for count in gpu_model.autopilot_counts if count <= max(counts)],
             sharing=sharing,
             driver_directory=names.GKE_DRIVER_DIRECTORY,
             host_paths=False,

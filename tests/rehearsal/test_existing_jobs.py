@@ -1,4 +1,4 @@
-"""A training job on a cluster that somebody else made, submitted by one of its users."""
+"""A training job, submitted by a user on each platform; test_batch.py has GKE Standard."""
 
 import time
 from contextlib import ExitStack
@@ -21,10 +21,39 @@ SECONDS = 180.0
 
 
 def with_a_queue(config: dict[str, Any]) -> None:
-    """What a platform team declares: a pool, a queue, and no job."""
+    """What a platform team declares: its pools, a queue for one of them, and no job."""
     config["gpu-cluster:workloads"] = {}
-    queue = {"pools": ["train-gpu"], "namespaces": ["default"]}
+    pool, args = next(iter(config["gpu-cluster:gpuPools"].items()))
+    queue: dict[str, Any] = {"pools": [pool], "namespaces": ["default"]}
+    if "maxNodes" not in args:
+        queue["nominalQuota"] = {pool: 2}
     config["gpu-cluster:batch"] = {"jobSet": True, "queues": {"training": queue}}
+
+
+def completed(user: User, **job: Any) -> None:
+    """Submits a job and waits until it is completed."""
+    assert user.submit(**job) == (ExitCode.OK, "first: submitted\n", "")
+    deadline = time.monotonic() + SECONDS
+    while (states := user.states()) != ["completed"]:
+        assert time.monotonic() < deadline, states
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize("stack", ["autopilot", "onprem", "train"])
+def test_a_user_submits_a_job_on_every_platform(
+    stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no pool has a maximum number of nodes, too; the job is checked, admitted and run."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, stack, tmp_path / "sandbox", configured(with_a_queue),
+            options=SandboxOptions(job_seconds=4),
+        )  # fmt: skip
+        run = Rehearsal(sandbox=sandbox, deadline=90)
+        assert run.run_up_only(), run.failures
+        assert sandbox.program.settings is not None
+        pool = next(iter(sandbox.program.settings.pools))
+        completed(User(run, tmp_path, capsys), pool=pool, nodes=1, gpus=1)
 
 
 @pytest.mark.parametrize("stack", ["on-eks", "on-gke"])
@@ -41,12 +70,7 @@ def test_a_user_submits_a_job_that_completes(
         run = Rehearsal(sandbox=sandbox, deadline=90)
         assert run.run_up_only(), run.failures
         user = User(run, tmp_path, capsys)
-        assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
-        deadline = time.monotonic() + SECONDS
-        while (states := user.states()) != ["completed"]:
-            assert time.monotonic() < deadline, states
-            time.sleep(0.5)
-
+        completed(user)
         settings, plane = sandbox.program.settings, sandbox.control_plane
         assert settings is not None
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
