@@ -158,6 +158,10 @@ class GpuPool:
     """The driver version to install; None for the installer's default."""
     device_plugin: bool = False
     """Whether this stack's device plugin DaemonSet (NVIDIA's) must run on these nodes."""
+    cdi: bool | None = None
+    """Whether that plugin passes GPUs to containerd by the Container Device Interface, because the
+    nodes' NVIDIA runtime may ignore the variable NVIDIA_VISIBLE_DEVICES of unprivileged pods; None
+    if not."""
     left_to_others: Sequence[GpuPart] | None = None
     """Parts that neither the cloud nor this stack installs on these nodes, but other software, such
     as NVIDIA's GPU Operator; None if there are none."""

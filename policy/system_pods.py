@@ -37,9 +37,10 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         controls=("privileged", "capabilities", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),
         paths=("/var/lib/kubelet/device-plugins", _DRIVER, "/run/nvidia/mps",
-               "/run/nvidia/mps/shm"),
+               "/run/nvidia/mps/shm", "/var/run/cdi", "/"),
         why="registers GPUs with the kubelet; privileged where no NVIDIA runtime gives it the "
-        "devices, SYS_ADMIN to watch MIG partitions",
+        "devices, SYS_ADMIN to watch MIG partitions and, with CDI, to get the GPUs; with CDI it "
+        "reads the host's driver",
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",

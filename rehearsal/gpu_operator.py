@@ -32,6 +32,8 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
                 "name": "nvidia-device-plugin",
                 "image": images.DEVICE_PLUGIN.reference,
                 "securityContext": {"privileged": True},
+                # With the chart's default of cdi.enabled, true since 25.10.
+                "env": [{"name": "DEVICE_LIST_STRATEGY", "value": "cdi-annotations,cdi-cri"}],
                 "volumeMounts": [
                     {"name": "device-plugin", "mountPath": "/var/lib/kubelet/device-plugins"}
                 ],

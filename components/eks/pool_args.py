@@ -528,6 +528,9 @@ class EksGpuNodeGroupArgs:
             device_plugin=self.os != "bottlerocket"
             and self.device_plugin == "nvidia"
             and scaler != "auto-mode",
+            # Images of al2023 differ in what their NVIDIA runtime accepts (amazon-eks-ami issue
+            # 2706); containerd has CDI enabled from Kubernetes 1.32 (nodeadm's template).
+            cdi=self.os != "bottlerocket" or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
 

@@ -72,6 +72,12 @@ class ExistingGpuPoolArgs:
     ] = "nvidia"
     """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours
     (`none`)."""
+    cdi: Annotated[bool, Sent("DaemonSet spec.template.spec.containers[].env[]")] = False
+    """Whether this stack's device plugin passes GPUs to containerd by the Container Device Interface.
+    Pods then get them even if NVIDIA's runtime has
+    `accept-nvidia-visible-devices-envvar-when-unprivileged = false`. It needs containerd 2, or 1.7
+    with `enable_cdi`, and `/usr/bin/nvidia-ctk`; the plugin gets `SYS_ADMIN` and reads the host's
+    files."""
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
@@ -88,6 +94,11 @@ class ExistingGpuPoolArgs:
         if self.sharing is not None and self.device_plugin == "none":
             raise ValueError(
                 "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+            )
+        if self.cdi and self.device_plugin == "none":
+            raise ValueError(
+                "cdi: is a setting of this stack's device plugin; set devicePlugin: nvidia, or drop "
+                "the key"
             )
 
     def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
@@ -111,6 +122,7 @@ class ExistingGpuPoolArgs:
             if sharing
             else None,
             device_plugin=self.device_plugin == "nvidia",
+            cdi=self.cdi or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             runtime_class=self.runtime_class,
         )

@@ -39,6 +39,8 @@ NAMESPACE = "kube-system"
 _NAME = "nvidia-device-plugin"
 _MPS_NAME = "nvidia-mps-control-daemon"
 _SOCKETS = "/var/lib/kubelet/device-plugins"
+_CDI = "/var/run/cdi"
+_DRIVER_ROOT = "/driver-root"
 _CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 
 
@@ -129,6 +131,10 @@ class _Group:
         return self.pools[0].driver_directory
 
     @property
+    def cdi(self) -> bool:
+        return self.pools[0].cdi is True
+
+    @property
     def mig(self) -> bool:
         sharing = self.pools[0].sharing
         return sharing is not None and sharing.partition is not None
@@ -144,14 +150,19 @@ class _Group:
 
 
 def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
-    """Groups with whole GPUs, by runtime class; then one for each pool that shares its GPUs."""
+    """Groups with whole GPUs, by runtime class and CDI; then one for each pool that shares its
+    GPUs."""
     served = [pool for pool in pools.values() if pool.device_plugin]
     whole: dict[str, list[GpuPool]] = {}
+    # A pool whose nodes are all like it keeps the name, so that CDI rolls the pods of one DaemonSet.
+    mixed = len({pool.cdi for pool in served if pool.sharing is None}) == 2
     for pool in served:
         if pool.sharing is None:
             suffix = f"-{pool.runtime_class}" if pool.runtime_class else ""
+            suffix += "-cdi" if pool.cdi and mixed else ""
             whole.setdefault(f"{_NAME}{suffix}", []).append(pool)
-    return [_Group(name=name, pools=group) for name, group in whole.items()] + [
+    # Sorted, so that a pool leaves the common DaemonSet before the one with CDI takes it.
+    return [_Group(name=name, pools=group) for name, group in sorted(whole.items())] + [
         _Group(name=f"{_NAME}-on-{pool.name}", pools=[pool]) for pool in served if pool.sharing
     ]
 
@@ -202,6 +213,12 @@ def _env(group: _Group) -> list[EnvVarArgsDict]:
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
     if group.driver_directory is not None:
         variables |= {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH, "PASS_DEVICE_SPECS": "true"}
+    if group.cdi:
+        variables |= {
+            "DEVICE_LIST_STRATEGY": "cdi-cri",
+            # NVIDIA's sandbox library ends the plugin with drivers before 570 (issue 1555).
+            "CDI_FEATURE_FLAGS": "disable-nvsandboxutils",
+        }
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
@@ -209,7 +226,9 @@ def _security(group: _Group) -> SecurityContextArgsDict:
     if group.driver_directory is not None:
         # These nodes have no NVIDIA runtime that would provide the devices.
         return {"privileged": True}
-    if group.mig:
+    if group.mig or group.cdi:
+        # To the NVIDIA runtime, a container with SYS_ADMIN is privileged: it gets the GPUs that its
+        # variables name whatever the runtime accepts from others.
         return {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
     return {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}}
 
@@ -222,6 +241,22 @@ def _volumes(group: _Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsD
     if group.driver_directory is not None:
         volumes.append({"name": "driver", "host_path": {"path": group.driver_directory}})
         mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
+    if group.cdi:
+        # The plugin writes the node's CDI files, which name the files of the host's driver.
+        volumes += [
+            {"name": "cdi", "host_path": {"path": _CDI, "type": "DirectoryOrCreate"}},
+            {"name": "host", "host_path": {"path": "/", "type": "Directory"}},
+        ]
+        mounts += [
+            {"name": "cdi", "mount_path": _CDI},
+            {
+                "name": "host",
+                "mount_path": _DRIVER_ROOT,
+                "read_only": True,
+                # Otherwise, volumes that the node unmounts stay mounted in this pod.
+                "mount_propagation": "HostToContainer",
+            },
+        ]
     if group.config is not None:
         volumes.append(config_volume(group.name))
         mounts.append(CONFIG_MOUNT)

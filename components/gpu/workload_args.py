@@ -62,8 +62,10 @@ class GpuPodArgs(PodArgs):
     pool: Annotated[str, Sent("PodSpec nodeSelector")]
     """The GPU pool on which the pods run."""
     gpus: Annotated[int, Ge(0), Sent("PodSpec containers[].resources.limits")] = 1
-    """How many units of the pool's GPU resource one pod has. With an NVIDIA runtime, a pod with 0
-    sees every GPU of its node, including those allocated to other pods."""
+    """How many units of the pool's GPU resource one pod has. On your own machines, a pod with 0
+    whose image sets `NVIDIA_VISIBLE_DEVICES=all` sees every GPU of its node, including those
+    allocated to other pods, as NVIDIA's runtime does by default; on EKS, some node images have it
+    off, and on GKE there is no such runtime."""
     command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
     """The container's command; by default, the image's."""
     args: Annotated[Sequence[str], Sent("PodSpec containers[].args[]")] = ()

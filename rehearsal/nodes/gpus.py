@@ -39,7 +39,8 @@ class GpuParts:
     misfits: tuple[str, ...]
     """Installer pods for another node image, which do nothing on this node."""
     crashing: tuple[str, ...] = ()
-    """Installer pods that fail when they partition the GPUs, and why."""
+    """Pods that fail on the node, and why: installers when they partition the GPUs, device plugins
+    for lack of a GPU."""
 
     @property
     def complete(self) -> bool:
@@ -64,13 +65,41 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
         elif made_for is not None:
             misfits.append(_name(pod))
         if is_device_plugin(pod):
-            plugins.append(_name(pod))
+            if group.node_os == "al2023" and (fault := _variable_fault(pod["spec"])):
+                crashing.append(f"{_name(pod)}, {fault}")
+            else:
+                plugins.append(_name(pod))
     return GpuParts(
         drivers=tuple(drivers),
         plugins=tuple(plugins),
         misfits=tuple(misfits),
         crashing=tuple(crashing),
     )
+
+
+def _variable_fault(spec: Mapping[str, Any]) -> str:
+    """Why a device plugin fails on nodes whose NVIDIA runtime ignores the variables of unprivileged
+    containers, as in images of AL2023 from v20260423 (amazon-eks-ami issue 2706); empty if it
+    works, or if a RuntimeClass names another runtime.
+
+    To NVIDIA's runtime, SYS_ADMIN makes a container privileged (nvidia-container-toolkit,
+    internal/config/image/privileged.go).
+    """
+    if spec.get("runtimeClassName"):
+        return ""
+    for container in spec["containers"]:
+        security = container.get("securityContext") or {}
+        added = (security.get("capabilities") or {}).get("add") or []
+        if not security.get("privileged") and "SYS_ADMIN" not in added:
+            return "whose container gets no GPU from the node's NVIDIA runtime without SYS_ADMIN"
+        variables = {one["name"]: one.get("value") for one in container.get("env") or []}
+        strategies = (variables.get("DEVICE_LIST_STRATEGY") or "envvar").split(",")
+        if "cdi-cri" not in strategies:
+            return (
+                f"whose DEVICE_LIST_STRATEGY {','.join(strategies)} names pods' GPUs in a way that "
+                "the node's NVIDIA runtime ignores for unprivileged pods"
+            )
+    return ""
 
 
 def _partitions(pod: Mapping[str, Any], size: str) -> bool:

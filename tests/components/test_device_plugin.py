@@ -139,6 +139,56 @@ def test_mps_has_its_control_daemon_before_the_plugin() -> None:
     assert config["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 2}]
 
 
+@pytest.mark.parametrize(
+    ("fields", "security", "strategy", "host_root"),
+    [
+        # Own machines: NVIDIA's runtime takes the variable of unprivileged containers by default.
+        ({}, {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, None, False),
+        # Images of AL2023, some of which do not.
+        ({"cdi": True}, {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}, "cdi-cri", True),
+        # GKE: there is no NVIDIA runtime.
+        ({"driver_directory": "/home/kubernetes/bin/nvidia"}, {"privileged": True}, None, False),
+    ],
+)
+@pytest.mark.parametrize("sharing", [None, "time-slicing", "mps"])
+def test_the_plugin_gets_gpus_whatever_the_nodes_runtime_accepts(
+    fields: dict[str, Any],
+    security: dict[str, Any],
+    strategy: str | None,
+    host_root: bool,
+    sharing: str | None,
+) -> None:
+    """NVIDIA's runtime may refuse variables of a pod without SYS_ADMIN, both of the plugin and of
+    the pods that it gives GPUs to."""
+    shared = Sharing(strategy=sharing, replicas=2) if sharing else None  # type: ignore[arg-type]
+    name = "nvidia-device-plugin" + ("-on-one" if sharing else "")
+    spec = pod(declare(pool("one", sharing=shared, **fields)), name)
+    container = spec["containers"][0]
+    assert container["securityContext"] == security
+    assert env(spec).get("DEVICE_LIST_STRATEGY") == strategy
+    paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
+    mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
+    assert ("/" in paths.values()) is ("/driver-root" in mounts) is host_root
+    if host_root:
+        root = mounts["/driver-root"]
+        assert (paths[root["name"]], root["readOnly"]) == ("/", True)
+        # A volume that the node unmounts is unmounted in the pod too.
+        assert root["mountPropagation"] == "HostToContainer"
+        assert paths[mounts["/var/run/cdi"]["name"]] == "/var/run/cdi"
+
+
+def test_pools_with_and_without_cdi_have_two_daemon_sets() -> None:
+    """If all pools are alike, the name is the plain one; a pool that begins to use CDI leaves the
+    common DaemonSet before its own one starts."""
+    alike = declare(pool("one", cdi=True), pool("two", cdi=True))
+    assert [r.name for r in alike.of(DAEMON_SET)] == ["nvidia-device-plugin"]
+    mixed = declare(pool("one", cdi=True), pool("two"))
+    found = mixed.one(DAEMON_SET, "nvidia-device-plugin-cdi")
+    assert terms(pod(mixed, found.name)) == [{"gpu-cluster/pool": ["one"]}]
+    assert terms(pod(mixed)) == [{"gpu-cluster/pool": ["two"]}]
+    assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in found.depends_on)
+
+
 def test_partitions_are_plain_gpus_to_pods() -> None:
     """With MIG the plugin counts partitions as nvidia.com/gpu, and may watch them."""
     mig = Sharing(strategy="mig", replicas=1, partition="1g.5gb", partitions=7)

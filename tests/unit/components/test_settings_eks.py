@@ -70,6 +70,7 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
     assert (pool.gpus_per_node, pool.allocatable) == (row.gpus, row.gpus)
     assert pool.labels["k8s.amazonaws.com/accelerator"] == pool.accelerator
     assert pool.device_plugin is (os == "al2023")
+    assert (pool.cdi is True) is (os == "al2023")
     assert row.vendor == "NVIDIA"
 
 

@@ -61,6 +61,40 @@ def test_two_device_plugins_are_a_conflict() -> None:
     ]
 
 
+CDI = [{"name": "DEVICE_LIST_STRATEGY", "value": "cdi-cri"}]
+SYS_ADMIN = {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
+
+
+@pytest.mark.parametrize(
+    ("node_os", "container", "runtime_class", "message"),
+    [
+        ("al2023", {"securityContext": SYS_ADMIN, "env": CDI}, None, ""),
+        ("al2023", {"securityContext": {"privileged": True}, "env": CDI}, None, ""),
+        ("al2023", {"env": CDI}, None, "whose container gets no GPU"),
+        ("al2023", {"securityContext": SYS_ADMIN}, None, "whose DEVICE_LIST_STRATEGY envvar names"),
+        ("al2023", {}, "nvidia", ""),  # the GPU Operator's own runtime
+        ("other", {}, None, ""),
+        ("cos", {}, None, ""),
+    ],
+)
+def test_a_plugin_that_relies_on_its_variables_fails_on_al2023(
+    node_os: str, container: dict, runtime_class: str | None, message: str
+) -> None:
+    """Its NVIDIA runtime ignores NVIDIA_VISIBLE_DEVICES of containers without SYS_ADMIN, both the
+    plugin's and those to which the plugin gives a GPU."""
+    spec = {
+        **DEVICE_PLUGIN,
+        "containers": [{**DEVICE_PLUGIN["containers"][0], **container}],
+        "runtimeClassName": runtime_class,
+    }
+    of = group(plugin="pod", node_os=node_os)
+    parts = gpu_parts(of, [daemon_pod("plugin", spec, on="n1")])
+    assert parts.complete is not bool(message)
+    found = conflicts("n1", of, parts)
+    assert len(found) == bool(message)
+    assert all(message in line for line in found)
+
+
 def test_two_drivers_are_a_conflict() -> None:
     """An installer where the cloud installs the driver as well."""
     of = group(node_os="cos")
