@@ -205,8 +205,8 @@ PROGRAMS = (
     Program(
         name="device-plugin",
         module="github.com/NVIDIA/k8s-device-plugin",
-        binaries=("nvidia-device-plugin",),
-        usually=40,
+        binaries=("nvidia-device-plugin", "mps-control-daemon"),
+        usually=60,
         # Symbols of the driver's libraries, which are not present yet.
         ldflags="-extldflags=-Wl,-z,lazy",
         c=True,

@@ -73,8 +73,8 @@ class ExistingGpuPoolArgs:
     """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours
     (`none`)."""
     cdi: Annotated[bool, Sent("DaemonSet spec.template.spec.containers[].env[]")] = False
-    """Whether this stack's device plugin passes GPUs to containerd by the Container Device Interface.
-    Pods then get them even if NVIDIA's runtime has
+    """Whether this stack's device plugin passes GPUs to containerd by the Container Device
+    Interface. Pods then get them even if NVIDIA's runtime has
     `accept-nvidia-visible-devices-envvar-when-unprivileged = false`. It needs containerd 2, or 1.7
     with `enable_cdi`, and `/usr/bin/nvidia-ctk`; the plugin gets `SYS_ADMIN` and reads the host's
     files."""
@@ -97,8 +97,8 @@ class ExistingGpuPoolArgs:
             )
         if self.cdi and self.device_plugin == "none":
             raise ValueError(
-                "cdi: is a setting of this stack's device plugin; set devicePlugin: nvidia, or drop "
-                "the key"
+                "cdi: applies to this stack's device plugin; set devicePlugin: nvidia, or drop the "
+                "key"
             )
 
     def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":

@@ -154,7 +154,7 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     GPUs."""
     served = [pool for pool in pools.values() if pool.device_plugin]
     whole: dict[str, list[GpuPool]] = {}
-    # A pool whose nodes are all like it keeps the name, so that CDI rolls the pods of one DaemonSet.
+    # If all pools are alike, the name stays, and CDI only rolls the DaemonSet's pods.
     mixed = len({pool.cdi for pool in served if pool.sharing is None}) == 2
     for pool in served:
         if pool.sharing is None:
