@@ -32,6 +32,8 @@ class Limit:
     """Called with a value; returns None if it is valid, else a clause that follows `<key>: `."""
     fragment: Mapping[str, Any] = field(default_factory=dict)
     """The part of the limit that JSON Schema can express."""
+    bounds: tuple[str, str] | None = None
+    """The smallest and the largest value, if it is a range of amounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,30 @@ def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
     """For JSON Schema: the whole value has to match, in ECMA-262, which has no named groups."""
     texts = [one.pattern.removeprefix("^").removesuffix("$") for one in patterns]
     return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
+
+
+DURATION = matching(
+    "a duration such as 90s or 1h30m", re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:ns|us|ms|s|m|h))+")
+)
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds(duration: str) -> float:
+    """The length of a `DURATION`."""
+    parts = re.findall(r"([0-9.]+)([a-z]+)", duration)
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def between(form: Limit, amount: Callable[[str], Any], least: str, most: str) -> Limit:
+    """Text of this form with an amount within a range, such as `10Mi` to `500Mi`."""
+
+    def refusal(text: str) -> str | None:
+        if reason := form.refusal(text):
+            return reason
+        inside = amount(least) <= amount(text) <= amount(most)
+        return None if inside else f"{text} is out of range; allowed: {least} to {most}"
+
+    return Limit(refusal, form.fragment, (least, most))
 
 
 def _repeated(values: Sequence[Any]) -> str | None:

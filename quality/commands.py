@@ -183,14 +183,23 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
     metavar="FOLDER",
     help="Read the definitions of Google's provider in this checkout of magic-modules.",
 )
-def clouds(plugin: str | None, definitions: Path | None) -> None:
-    """Read again what others say of resource types, and write it to clouds/generated.
+@click.option(
+    "--autoscaler",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Read GKE's machine families in this checkout of GoogleCloudPlatform/cluster-autoscaler.",
+)
+def clouds(plugin: str | None, definitions: Path | None, autoscaler: Path | None) -> None:
+    """Read again what others say of resource types, and write it to clouds/generated; with
+    --autoscaler, of machine families, to rehearsal/simulators/google/container.
 
     Without an option: the models of AWS's APIs that are installed. Prints what changed.
     """
-    from quality.clouds import generate
+    from quality.clouds import generate, machine_families
 
-    if plugin:
+    if autoscaler:
+        changes = machine_families.write(autoscaler)
+    elif plugin:
         changes = generate.of_plugin(plugin)
     elif definitions:
         changes = generate.of_definitions(definitions)

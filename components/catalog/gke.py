@@ -11,6 +11,7 @@ from typing import Final
 
 from .gke_accelerators import ACCELERATORS as ACCELERATORS
 from .gke_accelerators import Accelerator as Accelerator
+from .gke_families import DISK_TYPES as DISK_TYPES
 from .gke_machines import ANY_PROVISIONING, Provisioning
 from .gke_machines import FLEX_START_COMPACT as FLEX_START_COMPACT
 from .gke_machines import MACHINE_TYPES as MACHINE_TYPES
@@ -39,7 +40,6 @@ AUTO_NAME_SUFFIX: Final = 8
 ZONES_OF_A_REGION: Final = 3
 """The number of zones that GKE chooses for the nodes of a regional cluster that names none."""
 
-DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
 UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
     "R525": "525.105.17",
     "R535": "535.161.07",
@@ -48,7 +48,6 @@ UBUNTU_DRIVERS: Final[Mapping[str, str]] = {
 }
 """Branch -> the version for the installer of Ubuntu nodes (container-engine-accelerators
 nvidia-driver-installer/ubuntu/daemonset-preloaded-R*.yaml, 2026-11-24)."""
-DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
 MAX_DISK_GB: Final = 65536
 """Limit of Persistent Disk and Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64 TiB)."""
@@ -59,11 +58,11 @@ SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
 MIN_SHARED_CLIENTS: Final = 2
 MAX_SHARED_CLIENTS: Final = 48
 """Maximum number of pods per GPU with either sharing strategy (gkeas)."""
-MAX_RUN_SECONDS: Final = 604_800
-"""Maximum lifetime of a flex-start node: 7 days (GKE documentation, 2026-06-09)."""
 MIN_RUN_SECONDS: Final = 30
+MAX_RUN_SECONDS: Final = 120 * 86_400
 MIN_FLEX_RUN_SECONDS: Final = 600
-"""Minimum lifetime of a node with a limited run time, and of a flex-start node.
+MAX_FLEX_RUN_SECONDS: Final = 7 * 86_400
+"""Limits of the lifetime of a node with a limited run time, and of a flex-start node.
 https://cloud.google.com/compute/docs/instances/limit-vm-runtime and
 GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.go, 2026-11-24."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from .gke_families import Family, family_of
 from .gke_zones import MACHINE_ZONES
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
@@ -55,13 +56,16 @@ class MachineType:
     arch: Literal["amd64", "arm64"] = "amd64"
     autopilot: bool = False
     min_gke: str | None = None
-    boot_disk: str | None = None
-    """The only boot disk type that it supports; None if there are several."""
     zones: tuple[str, ...] | None = None
     """Its zones if they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
     """Whether it is in no list of what Google Cloud offers: only warn about it, never refuse."""
     notes: str = ""
+
+    @property
+    def features(self) -> Family:
+        """The features of its nodes: disks, placement, node settings."""
+        return family_of(self.name)
 
     @property
     def local_ssds(self) -> int:
@@ -136,7 +140,6 @@ def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: fl
         price_source="vertex" if whole else "sky9 host + the share of a GPU",
         price_uncertain=not whole,
         autopilot=whole,
-        boot_disk=_HYPERDISK,
         min_gke="1.32.11-gke.1174000" if whole else "1.35.2-gke.1485000",
         notes=f"Spot of the host alone: {host_spot} (sky9)",
     )
@@ -189,10 +192,6 @@ def _a3_high(
     )
 
 
-# "pd-balanced disk type cannot be used by g4-standard-48 machine type", and so of A4 and A4X, in
-# public repositories' notes; for A3 Ultra Vertex AI's DiskSpec, 2026-04-01
-_HYPERDISK = "hyperdisk-balanced"
-
 _ROWS: Final = (
     _g2(4, 1, 0.7068, 0.3612),
     _g2(8, 1, 0.8536, 0.4362),
@@ -230,14 +229,14 @@ _ROWS: Final = (
         price_uncertain=True, autopilot=True),
     _bundle("a3-ultragpu-8g", "nvidia-h200-141gb", 8, 224, 2952, local_ssd_gib=12000,
         on_demand=83.4918, price_source="vertex without SSD", provisioning=_NO_ON_DEMAND,
-        autopilot=True, boot_disk=_HYPERDISK, notes="Spot of the GPUs alone: 40.972 (sky9)"),
+        autopilot=True, notes="Spot of the GPUs alone: 40.972 (sky9)"),
     _bundle("a4-highgpu-8g", "nvidia-b200", 8, 224, 3968, local_ssd_gib=12000,
-        provisioning=_NO_ON_DEMAND, autopilot=True, boot_disk=_HYPERDISK,
+        provisioning=_NO_ON_DEMAND, autopilot=True,
         notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)"),
     _bundle("a4x-highgpu-4g", "nvidia-gb200", 4, 140, 884, local_ssd_gib=12000, local_ssd_disks=4,
-        provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK),
+        provisioning=_RESERVED, arch="arm64"),
     _bundle("a4x-maxgpu-4g-metal", "nvidia-gb300", 4, 144, 960, local_ssd_gib=12000,
-        local_ssd_disks=4, provisioning=_RESERVED, arch="arm64", boot_disk=_HYPERDISK,
+        local_ssd_disks=4, provisioning=_RESERVED, arch="arm64",
         min_gke="1.34.3-gke.1318000"),
 )  # fmt: skip
 

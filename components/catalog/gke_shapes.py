@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from . import gke_families
 from .gke_accelerators import ACCELERATORS
 from .gke_machines import MACHINE_TYPES, MachineType
 
@@ -60,16 +61,18 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
     "c4-standard": _shape("c4", 3.75, 4, 8, 16, 32, 48, 96, 192),
 }
 
-_HYPERDISK_ONLY: Final = ("n4", "n4a", "n4d", "c4", "c4a", "c4d")
-"""Families that support no Persistent Disk: "pd-balanced disk type cannot be used by c4-standard-8
-machine type" (nextflow-io/nextflow pull request 6841; Google's pages on these families)."""
-
-_GIB_PER_VCPU: Final[Mapping[str, float]] = {"standard": 4, "highmem": 8, "highcpu": 2}
+_GIB_PER_VCPU: Final[Mapping[str, float]] = {
+    "standard": 4,
+    "highmem": 8,
+    "highcpu": 2,
+    "ultramem": 24,
+    "hypermem": 15.5,
+    "megamem": 14.9,
+}
 """Approximate GiB per vCPU, for machines whose sizes are not listed below."""
 
-FAMILIES: Final[tuple[str, ...]] = (
-    *("e2", "n1", "n2", "n2d", "n4", "n4a", "n4d", "t2a", "t2d"),
-    *("c2", "c2d", "c3", "c3d", "c4", "c4a", "c4d", "h3", "z3"),
+FAMILIES: Final[tuple[str, ...]] = tuple(
+    name for name in gke_families.FAMILIES if name[0] not in "ag"
 )
 """Families without GPUs of which unlisted sizes are accepted, because Google Cloud adds sizes. N1
 is complete, since GPUs attach to it."""
@@ -82,10 +85,10 @@ _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
 
 _FURTHER: Final = re.compile(
     rf"({'|'.join(sorted({*FAMILIES} - {'n1'}))})-(?:micro"
-    rf"|({'|'.join(_GIB_PER_VCPU)})-([1-9][0-9]*)(?:-lssd|-metal)?"
+    rf"|(?:[48]t-)?({'|'.join(_GIB_PER_VCPU)})-([1-9][0-9]*)(?:-\w*lssd)?(?:-metal)?"
     r"|custom-(?:micro|small|medium|([1-9][0-9]*))-([1-9][0-9]*)(?:-ext)?)"
 )
-_ARM: Final = ("n4a", "t2a", "c4a")
+_ARM: Final = ("n4a", "t2a", "c4a", "e4a")
 
 _CUSTOM_N1: Final = re.compile(r"(?:n1-)?custom-([0-9]+)-([0-9]+)")
 
@@ -170,7 +173,6 @@ def _priced(
         memory_gib=memory_gib,
         on_demand=None if price is None else round(vcpu * price[0] + memory_gib * price[1], 5),
         price_source="" if price is None else _SOURCE,
-        boot_disk="hyperdisk-balanced" if family in _HYPERDISK_ONLY else None,
     )
 
 

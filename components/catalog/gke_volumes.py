@@ -5,7 +5,7 @@ GKE's: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volum
 of Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go (2026-06-24).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -72,9 +72,6 @@ STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
 )
 """Classes that a stack creates, in the cluster's network, if one of its claims names them."""
 HYPERDISK_CLASS: Final = "gpu-cluster-hyperdisk"
-WITHOUT_HYPERDISK: Final = ("n1", "g2", "a2")
-"""Machine families with GPUs that do not support Hyperdisk Balanced
-(docs.cloud.google.com/compute/docs/disks/hyperdisks, machine series support)."""
 
 
 def volume_class(name: str | None) -> VolumeClass | None:
@@ -82,10 +79,10 @@ def volume_class(name: str | None) -> VolumeClass | None:
     return STACK_CLASSES.get(name or "") or GKE_CLASSES.get(name or DEFAULT_CLASS)
 
 
-def unattachable(family: str, boot_disk: str | None) -> tuple[str, ...]:
-    """The classes (an empty name is the default one) whose disks nodes of this machine family
-    cannot attach. `boot_disk`: the only disk type that the machine supports, if any."""
-    if boot_disk is not None:
-        kinds = {row.kind for row in GKE_CLASSES.values() if row.driver == DISKS} - {boot_disk}
-        return ("", *(name for name, row in GKE_CLASSES.items() if row.kind in kinds))
-    return (HYPERDISK_CLASS,) if family in WITHOUT_HYPERDISK else ()
+def unattachable(disks: Collection[str]) -> tuple[str, ...]:
+    """The classes (an empty name is the default one) whose disks nodes cannot attach. `disks`: the
+    types that they can."""
+    classes = {"": GKE_CLASSES[DEFAULT_CLASS], **GKE_CLASSES, **STACK_CLASSES}
+    return tuple(
+        name for name, row in classes.items() if row.driver == DISKS and row.kind not in disks
+    )

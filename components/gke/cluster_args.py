@@ -234,7 +234,7 @@ class GkeSystemPoolArgs:
         """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
         machine = catalog.machine_type(self.machine_type)
         assert machine is not None
-        return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+        return machine.features.boot_disk
 
     def __post_init__(self) -> None:
         check_limits(self)

@@ -128,4 +128,4 @@ class GkeCpuPoolArgs:
     @property
     def boot_disk(self) -> str:
         """The type of a node's boot disk: the newest machine families support only Hyperdisk."""
-        return self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+        return self.machine.features.boot_disk

@@ -1,27 +1,40 @@
 """The settings of the kubelet, the kernel and the upgrades of a pool's nodes on GKE Standard.
 
 Limits are those of the API's own reference: container.googleapis.com/$discovery/rest?version=v1,
-NodeKubeletConfig, LinuxNodeConfig and UpgradeSettings (read 2026-11-24).
+NodeKubeletConfig, LinuxNodeConfig and UpgradeSettings (read 2026-11-24); those that depend on other
+settings or on the machine, of GKE's autoscaler: GoogleCloudPlatform/cluster-autoscaler 7d250507,
+pkg/computeclass/status/validator/conditions/node_system_misconfigured.go (read 2026-11-28).
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
+from ..catalog.gke import MachineType
 from ..decode import camel
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, Limit, check_limits, matching, one_of, sysctl_for_pods
+from ..kube import quantity
+from ..limits import (
+    DURATION,
+    UNIQUE,
+    Limit,
+    between,
+    check_limits,
+    matching,
+    one_of,
+    seconds,
+    sysctl_for_pods,
+)
 from ..on_change import Kept, OnChange, Verdict
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))
-_DURATION = matching(
-    "a duration such as 90s or 1h30m", re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:ns|us|ms|s|m|h))+")
-)
+_MOST_SHARED = 18_446_744_073_692_774_399
 _UNSAFE_SYSCTL = Limit(sysctl_for_pods)
 SYSCTLS = re.findall(
     r"\S+",
@@ -91,7 +104,9 @@ class GkeKubeletArgs:
     """Whether pods that request whole CPUs get exclusive cores (`static`)."""
     cpu_cfs_quota: Annotated[bool | None, Tries(False)] = None
     """Whether CPU limits are enforced."""
-    cpu_cfs_quota_period: Annotated[str | None, _DURATION, Tries("50ms")] = None
+    cpu_cfs_quota_period: Annotated[
+        str | None, between(DURATION, seconds, "1ms", "1s"), Tries("50ms")
+    ] = None
     """The period in which CPU limits are enforced, 1ms to 1s."""
     memory_manager_policy: Annotated[Literal["None", "Static"] | None, Tries("Static")] = None
     """Whether pods that request whole CPUs get memory of their NUMA nodes (`Static`)."""
@@ -105,18 +120,24 @@ class GkeKubeletArgs:
     """The maximum number of processes in a pod, 1024 to 4194303."""
     max_parallel_image_pulls: Annotated[int | None, Interval(ge=2, le=5)] = None
     """How many images are pulled at a time, 2 to 5."""
-    container_log_max_size: Annotated[str | None, _LOG_SIZE, Tries("50Mi")] = None
-    """The maximum size of a container's log file, 10Mi to 500Mi."""
+    container_log_max_size: Annotated[
+        str | None, between(_LOG_SIZE, quantity.parse, "10Mi", "500Mi"), Tries("50Mi")
+    ] = None
+    """The maximum size of a container's log file, 10Mi to 500Mi; all files of a container together
+    at most 1 % of the node's disk."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=10)] = None
     """How many log files are kept per container, 2 to 10."""
     image_gc_low_threshold_percent: Annotated[int | None, _PERCENT, Tries(60)] = None
     """Unused images are removed until the disk usage falls to this percentage, 10 to 85."""
     image_gc_high_threshold_percent: Annotated[int | None, _PERCENT, Tries(84)] = None
     """The percentage of disk usage at which unused images are removed, 10 to 85."""
-    image_minimum_gc_age: Annotated[str | None, _DURATION, Tries("90s")] = None
-    """How long an unused image is kept at least; up to 2m."""
-    image_maximum_gc_age: Annotated[str | None, _DURATION, Tries("24h")] = None
-    """How long an unused image is kept at most."""
+    image_minimum_gc_age: Annotated[
+        str | None, between(DURATION, seconds, "1ns", "2m"), Tries("90s")
+    ] = None
+    """How long an unused image is kept at least; up to 2m, the default."""
+    image_maximum_gc_age: Annotated[str | None, DURATION, Tries("24h")] = None
+    """How long an unused image is kept at most: longer than imageMinimumGcAge, or `0s` for any
+    time."""
     allowed_unsafe_sysctls: Annotated[
         Sequence[Annotated[str, _UNSAFE_SYSCTL]], Tries(["net.core.somaxconn"])
     ] = ()
@@ -131,6 +152,29 @@ class GkeKubeletArgs:
             raise ValueError(
                 f"imageGcLowThresholdPercent: {low or 80} is not below "
                 f"imageGcHighThresholdPercent {high or 85}; lower it"
+            )
+        oldest, youngest = self.image_maximum_gc_age, self.image_minimum_gc_age or "2m"
+        if oldest is not None and 0 < seconds(oldest) <= seconds(youngest):
+            raise ValueError(
+                f"imageMaximumGcAge: {oldest} is not longer than imageMinimumGcAge {youngest}; "
+                "raise it, or set 0s"
+            )
+
+    def check_node(self, machine: MachineType, disk_gb: int) -> None:
+        """Raises ValueError for what this machine type with this boot disk does not support."""
+        for key in ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope"):
+            if getattr(self, key) is not None and not machine.features.numa:
+                raise ValueError(
+                    f"{camel(key)}: {machine.name} does not support NUMA alignment; drop the key"
+                )
+        size, files = self.container_log_max_size, self.container_log_max_files
+        logs = quantity.parse(size or "10Mi") * (files or 5)
+        storage = disk_gb + 375 * machine.local_ssds
+        if (size or files) and logs > Decimal(storage * 2**30) / 100:
+            key = "containerLogMaxSize" if size else "containerLogMaxFiles"
+            raise ValueError(
+                f"{key}: {files or 5} files of {size or '10Mi'} are more than 1 % of the node's "
+                f"{storage} GB; lower it, or raise diskSizeGb"
             )
 
     @property
@@ -156,13 +200,15 @@ class GkeLinuxArgs:
     sysctls: Annotated[
         Mapping[Annotated[str, _SYSCTL], str], Tries({"net.core.somaxconn": "4096"})
     ] = field(default_factory=dict)
-    """Kernel parameters of the nodes and of every pod on them, as strings."""
+    """Kernel parameters of the nodes and of every pod on them, as strings; `net.ipv4.tcp_rmem` and
+    `tcp_wmem` are three rising numbers."""
     cgroup_mode: Annotated[Literal["v1", "v2"] | None, Tries("v1", "v2")] = None
-    """The cgroup version."""
+    """The cgroup version. GKE migrates nodes with `v1` to `v2` from 1.33 on."""
     hugepages_2m: Annotated[int | None, Ge(1), Tries(1024)] = None
     """How many pages of 2 MiB the nodes reserve for pods."""
     hugepages_1g: Annotated[int | None, Ge(1), Tries(2)] = None
-    """How many pages of 1 GiB the nodes reserve for pods."""
+    """How many pages of 1 GiB the nodes reserve for pods; not on N1, G2 and A2. All pages together
+    take at most 60 % of the memory, 80 % on machines with 30 GiB or more."""
     transparent_hugepages: Annotated[
         Literal["always", "madvise", "never"] | None, Tries("always")
     ] = None
@@ -170,6 +216,39 @@ class GkeLinuxArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+        for key in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
+            value = self.sysctls.get(key, "1 1 1")
+            numbers = [int(part) for part in value.split(" ") if re.fullmatch("[1-9][0-9]*", part)]
+            if len(value.split(" ")) != 3 or len(numbers) != 3 or numbers != sorted(numbers):
+                raise ValueError(
+                    f"sysctls.{key}: {value!r} is not minimum, default and maximum; give three "
+                    "rising numbers such as 4096 87380 6291456"
+                )
+        for key in ("kernel.shmall", "kernel.shmmax"):
+            value = self.sysctls.get(key, "0")
+            if not re.fullmatch("[0-9]+", value) or int(value) > _MOST_SHARED:
+                raise ValueError(
+                    f"sysctls.{key}: {value!r} is out of range; allowed: 0 to {_MOST_SHARED}"
+                )
+
+    def check_node(self, machine: MachineType) -> None:
+        """Raises ValueError for what this machine type does not support."""
+        if self.hugepages_1g and not machine.features.gigantic_pages:
+            raise ValueError(
+                f"hugepages1g: {machine.name} does not support pages of 1 GiB; use hugepages2m"
+            )
+        share = 80 if machine.memory_gib >= 30 else 60
+        if (most := int(machine.memory_gib * 1024 * share / 100)) < self.hugepages_mib:
+            raise ValueError(
+                f"{'hugepages1g' if self.hugepages_1g else 'hugepages2m'}: the pages take "
+                f"{self.hugepages_mib} MiB; allowed: {share} % of the memory of {machine.name}, "
+                f"{most} MiB"
+            )
+        if self.sysctls.get("vm.overcommit_memory") == "2" and machine.memory_gib < 15:
+            raise ValueError(
+                f"sysctls.vm.overcommit_memory: 2 needs a machine with 15 GiB, and {machine.name} "
+                f"has {machine.memory_gib:g}; drop it, or use a larger one"
+            )
 
     @property
     def hugepages_mib(self) -> int:

@@ -78,7 +78,7 @@ _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemCon
 
 def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
     """The fields of a `GpuPool` with this machine that concern the disks of claims."""
-    classes = gke_volumes.unattachable(machine.family, machine.boot_disk)
+    classes = gke_volumes.unattachable(machine.features.attachable)
     return {
         "unattachable": classes,
         "attachable": gke_volumes.HYPERDISK_CLASS if "" in classes else None,
@@ -314,12 +314,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
-        Hint("a node lives for 7 days at most"),
         Sent("NodePool nodeConfig.maxRunDuration"),
         Tries(86400),
     ] = None
-    """After how many seconds a node is deleted, at most 7 days; with `flex-start`, at least 10
-    minutes. With `queued`, each job sets it."""
+    """After how many seconds a node is deleted, at most 120 days; with `flex-start`, 10 minutes to
+    7 days. With `queued`, each job sets it."""
     delete_before_replace: Annotated[
         bool,
         not_in_classes("GKE, not Pulumi, creates and replaces the node pools"),
@@ -340,13 +339,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         _ = self._discovered
         self._check_taints()
         self._check_disk()
+        self._check_node_settings()
         self._check_upgrade()
         if self.compact_placement and self.queued:
             raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
-        if self.compact_placement and self.machine.family == "n1":
+        if self.compact_placement and not self.machine.features.compact:
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
-                "machine type of G2, A2, A3 or later"
+                "machine type of G2, G4, A2, A3 or A4"
             )
         if (
             self.compact_placement
@@ -404,7 +404,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     @property
     def boot_disk(self) -> str:
         """The type of the nodes' boot disk."""
-        return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+        return self.disk_type or self.machine.features.boot_disk
 
     @property
     def disks(self) -> Mapping[str, int]:
@@ -434,6 +434,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _warnings(self) -> Iterator[str]:
         if self.machine.doubt:
             yield self.machine.doubt
+        if self.linux is not None and self.linux.cgroup_mode == "v1":
+            # docs.cloud.google.com/kubernetes-engine/docs/how-to/migrate-cgroupv2; Kubernetes 1.35:
+            # the kubelet's failCgroupV1 is true by default.
+            yield (
+                "linux.cgroupMode: v1 is deprecated: GKE migrates nodes to v2 from 1.33 on, and "
+                "the kubelet of 1.35 does not start on v1 by default; drop the key"
+            )
         if self.driver == "none" and self.os_image == "cos":
             yield (
                 "driver: NVIDIA's GPU Operator does not install drivers on cos, so driver: none is "
@@ -601,11 +608,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
                 "allowed: 0"
             )
-        least, seconds = catalog.MIN_FLEX_RUN_SECONDS, self.max_run_duration_seconds
-        if "flex-start" in self.order and seconds is not None and seconds < least:
+        least, most = catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS
+        seconds = self.max_run_duration_seconds
+        if "flex-start" in self.order and seconds is not None and not least <= seconds <= most:
             raise ValueError(
                 f"maxRunDurationSeconds: {seconds} is out of range with {key} flex-start; allowed: "
-                f"{least} to {catalog.MAX_RUN_SECONDS}"
+                f"{least} to {most}"
             )
 
     def _check_queued(self) -> None:
@@ -724,18 +732,22 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     def _check_disk(self) -> None:
-        only = self.machine.boot_disk
-        if only is not None and self.boot_disk != only:
+        if self.boot_disk not in (allowed := self.machine.features.boot_disks):
             raise ValueError(
                 f"diskType: {self.disk_type} cannot be used with {self.machine_type}; allowed: "
-                f"{only}"
+                f"{', '.join(allowed)}"
             )
-        if self.machine.family == "n1" and self.boot_disk.startswith("hyperdisk"):
-            allowed = ", ".join(one for one in catalog.DISK_TYPES if one.startswith("pd-"))
-            raise ValueError(
-                f"diskType: {self.disk_type} cannot be used with {self.machine_type}; allowed: "
-                f"{allowed}"
-            )
+
+    def _check_node_settings(self) -> None:
+        try:
+            path = "kubelet"
+            if self.kubelet is not None:
+                self.kubelet.check_node(self.machine, self.disk_size_gb)
+            path = "linux"
+            if self.linux is not None:
+                self.linux.check_node(self.machine)
+        except ValueError as error:
+            raise ValueError(f"{path}.{error}") from None
 
     def _check_upgrade(self) -> None:
         if self.upgrade is None:

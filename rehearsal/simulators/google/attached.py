@@ -16,7 +16,7 @@ from rehearsal.simulators.cloud import Mount, Wanted, storage_class
 from rehearsal.simulators.google.attached_http import Place, firewall
 from rehearsal.simulators.google.attached_http import resources as http_resources
 from rehearsal.simulators.google.compute.resources import LINK, new
-from rehearsal.simulators.google.container.locations import takes_disk
+from rehearsal.simulators.google.container.machine_families import attaches
 from rehearsal.simulators.google.resource import CloudResource
 
 Resources = dict[str, CloudResource]
@@ -156,7 +156,7 @@ def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> s
         )
     disk, machine = there.get(mount.handle), mount.node_labels.get(_MACHINE)
     kind = disk.state["type"].rpartition("/")[2] if disk else ""
-    if machine and kind and not takes_disk(machine, kind):
+    if machine and kind and not attaches(machine, kind):
         return (
             f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
             "InvalidArgument desc = Failed to Attach: failed cloud service attach disk call: "

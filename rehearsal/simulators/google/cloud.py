@@ -36,7 +36,7 @@ from rehearsal.simulators.google.autopilot import (
 )
 from rehearsal.simulators.google.compute.instances import gpus_used
 from rehearsal.simulators.google.container import reserved
-from rehearsal.simulators.google.container.locations import check_boot_disk
+from rehearsal.simulators.google.container.machine_families import check_boot_disk
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, quota_metric
 from rehearsal.simulators.google.container.node_features import ACCELERATOR_LABEL
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL

@@ -23,6 +23,7 @@ from rehearsal.simulators.cloud import Choice, NodeGroup
 from rehearsal.simulators.google import nodes
 from rehearsal.simulators.google.autopilot import ACCELERATOR_COUNT_LABEL
 from rehearsal.simulators.google.container import node_pools, reserved
+from rehearsal.simulators.google.container.machine_families import check_boot_disk
 from rehearsal.simulators.google.container.node_defaults import accelerator_of
 from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.google.resource import CloudResource
@@ -150,6 +151,7 @@ class _Rule:
                 held = reserved.found_in(cloud, path, project, zone) if path else None
                 state = self._with(held)._state(cluster, zone, path)
                 pool = node_pools.drafted(cloud, cluster, state)
+                check_boot_disk(pool.state["config"])
                 yield Candidate(
                     pool=pool,
                     choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates)),
@@ -268,11 +270,12 @@ class _Rule:
             )
         flexible = (self.rule.get("flexStart") or {}).get("enabled")
         seconds = self.rule.get("maxRunDurationSeconds")
-        if flexible and seconds is not None and not 600 <= seconds <= 7 * 86_400:
+        least, most = (600, 7 * 86_400) if flexible else (30, 120 * 86_400)
+        if seconds is not None and not least <= seconds <= most:
+            span = "10 minutes - 7 days" if flexible else "30 seconds - 120 days"
             raise ApiError(
                 400,
-                "MaxRunDuration is not within the allowed range (10 minutes - 7 days). Got "
-                f"{seconds} seconds.",
+                f"MaxRunDuration is not within the allowed range ({span}). Got {seconds} seconds.",
             )
         ssd = (self.rule.get("storage") or {}).get("localSSDCount")
         if (paths := self._reservation()) and machine.local_ssd_gib and not ssd:

@@ -2,14 +2,17 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.catalog import gke
 from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
+from components.catalog.gke_families import DISK_TYPES, FAMILIES
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
 from components.catalog.google_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
@@ -333,6 +336,52 @@ def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, dis
     arm = f"systemPool.machineType: {name} is Arm, and GKE taints Arm nodes with "
     assert [line.startswith(arm) for line in more] == [True] * (row.arch == "arm64")
     assert gke_node(name).on_demand is None
+
+
+ROOT = Path(__file__).parents[3]
+FACTS = ROOT / "rehearsal/simulators/google/container/machine_families.yaml"
+AUTOSCALER = yaml.safe_load(FACTS.read_text(encoding="utf-8"))
+"""GKE's own autoscaler's table, of which the catalog's is an excerpt."""
+
+
+def test_families_have_the_features_that_gke_s_autoscaler_gives_them() -> None:
+    """Disks, placement, NUMA and huge pages, of every family that this program knows."""
+    families = AUTOSCALER["families"]
+    assert {*families} - {*FAMILIES} <= {"ek", *(f for f in families if f[:2] in ("ct", "tp"))}
+    for name, row in FAMILIES.items():
+        theirs = families[name.partition("-")[0]]
+        own = AUTOSCALER["machines"].get(f"{name}-8g", {}) if "-" in name else {}
+        assert {*row.boot_disks} == {*own.get("boot", theirs["boot"])} & {*DISK_TYPES}, name
+        if theirs["attach"] and "-" not in name:
+            assert {*row.attachable} == {*theirs["attach"]} & {*DISK_TYPES}, name
+        features = (row.compact, row.gigantic_pages, row.numa)
+        assert features == (theirs["compact"], theirs["gigantic"], theirs["numa"]), name
+
+
+def test_machines_with_gpus_are_those_of_gke_s_autoscaler() -> None:
+    """Shape, GPUs and local SSDs; it gives g2-standard-24, of 24 vCPUs, 23."""
+    for row in MACHINES:
+        theirs = AUTOSCALER["machines"][row.name]
+        vcpu = row.vcpu - (row.name == "g2-standard-24")
+        assert (vcpu, row.memory_gib) == (theirs["vcpu"], theirs["gib"]), row.name
+        assert row.fractional or row.gpus == theirs["gpus"], row.name
+        assert row.local_ssds == theirs["ssds"], row.name
+
+
+@pytest.mark.parametrize("machine", [row.name for row in MACHINES if not row.fractional])
+@pytest.mark.parametrize("disk", DISK_TYPES)
+def test_a_boot_disk_is_refused_if_gke_refuses_it(machine: str, disk: str) -> None:
+    """For every machine type with GPUs."""
+    row = AUTOSCALER["machines"][machine]
+    boots = row.get("boot") or AUTOSCALER["families"][machine.partition("-")[0]]["boot"]
+    way = gke.MACHINE_TYPES[machine].provisioning[0]
+    reserved = {"reservation": "mine"} if way == "reservation" else {}
+    given = {"machine_type": machine, "disk_type": disk, "capacity_type": way, **reserved}
+    if disk in boots:
+        assert GkeGpuNodePoolArgs(**given).boot_disk == disk
+        return
+    with pytest.raises(ValueError, match=f"^diskType: {disk} cannot be used with {machine}; allow"):
+        GkeGpuNodePoolArgs(**given)
 
 
 def test_n1_limits_cover_every_count_of_every_n1_accelerator() -> None:

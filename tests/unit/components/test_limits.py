@@ -315,3 +315,59 @@ def test_keys_of_labels_that_others_set_are_refused(key: str, taken: bool) -> No
     limit = node_label_key("EKS", "ours/pool", domains=("amazonaws.com",))
     assert (limit.refusal(key) is not None) == taken
     assert jsonschema.Draft7Validator(fragment([limit])).is_valid(key) != taken
+
+
+_UNIT = {" days": 86_400, " hours": 3_600, " minutes": 60}
+_AMOUNT = rf"([0-9]+(?:[a-zA-Z]+)?)({'|'.join(_UNIT)})?"
+_RANGE = re.compile(rf"\b{_AMOUNT} to {_AMOUNT}\b")
+_END = re.compile(rf"\b(?:at most|at least|up to) {_AMOUNT}\b")
+ELSEWHERE = {
+    "GkeMaintenanceExclusionArgs.end": "the class compares start and end",
+    "GkeMaintenanceArgs.recurrence": "a warning",
+    "GkeGpuNodePoolArgs.max_run_duration_seconds": "the end depends on capacityType",
+    "GkeKubeletArgs.container_log_max_size": "the share depends on the disk",
+    "GkeLinuxArgs.hugepages_1g": "the share depends on the machine",
+    "GkeGpuNodePoolArgs.disk_size_gb": "the size of images, no limit",
+    "GkeSharingArgs.replicas": "MIG allows 1",
+    "ExistingSharingArgs.replicas": "the end depends on the strategy",
+    "EksGpuNodeGroupArgs.disk_iops": "the ratio depends on diskThroughput and diskSizeGb",
+    "EksGpuNodeGroupArgs.fallback": "minutes of the autoscaler, no limit",
+    "ThresholdsArgs.matmul": "the power of a GPU, no limit",
+    "ThresholdsArgs.fp32": "the power of a GPU, no limit",
+}
+"""Field -> why a number in its docstring is not a bound of its annotation."""
+
+
+def amounts(text: str) -> set[str]:
+    """The numbers in a docstring that are ends of a range, in seconds if they have a unit."""
+    pairs = [match for found in _RANGE.findall(text) for match in (found[:2], found[2:])]
+    pairs += _END.findall(text)
+    return {str(int(number) * _UNIT[unit]) if unit else number for number, unit in pairs}
+
+
+def bounds(hint: Any) -> set[str]:
+    """The ends of the ranges in an annotation, and in those of its parts."""
+    kind, limits = unwrapped(hint)
+    ends = [
+        getattr(limit, name, None)
+        for limit in limits
+        for name in ("ge", "le", "min_length", "max_length")
+    ]
+    ends += [end for limit in limits for end in getattr(limit, "bounds", None) or ()]
+    known = {str(end) for end in ends if end is not None}
+    inner = typing.get_args(kind) if typing.get_origin(kind) in (Mapping, Sequence) else ()
+    return known.union(*(bounds(part) for part in inner))
+
+
+def test_every_range_in_a_docstring_is_a_limit() -> None:
+    """Both ends of it, for all settings of all platforms."""
+    owners = {owner for table in keys.TABLES.values() for owner in classes(table)}
+    missing = {
+        f"{owner.__name__}.{name}": sorted(lacking)
+        for owner in owners
+        for name, text in keys.meanings(owner).items()
+        if name in (hints := typing.get_type_hints(owner, include_extras=True))
+        if (lacking := amounts(text) - bounds(hints[name]))
+    }
+    assert {where: ends for where, ends in missing.items() if where not in ELSEWHERE} == {}
+    assert sorted(ELSEWHERE.keys() - missing.keys()) == []

@@ -110,7 +110,9 @@ def test_autopilot_mounts_no_file_of_the_host() -> None:
     )
 
 
-HYPERDISK_ONLY = sorted(row.name for row in MACHINE_TYPES.values() if row.boot_disk)
+HYPERDISK_ONLY = sorted(
+    row.name for row in MACHINE_TYPES.values() if row.features.attachable == ("hyperdisk-balanced",)
+)
 
 
 @pytest.mark.parametrize("machine", HYPERDISK_ONLY)

@@ -5,6 +5,8 @@ import pytest
 
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
 from rehearsal.simulators.google.api.server import Request
+from rehearsal.simulators.google.container import machine_families
+from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
@@ -278,6 +280,70 @@ def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
     right = {"machineType": "g4-standard-48", "diskType": "hyperdisk-balanced"}
     stack.pool("g4", nodeConfig=right, initialNodeCount=1, **G4_ZONE)
     assert group_of(stack, "g4").target_nodes == 1
+
+
+@pytest.mark.parametrize(
+    ("machine", "disk"),
+    [
+        ("g2-standard-4", "pd-standard"),
+        ("g2-standard-4", "hyperdisk-balanced"),
+        ("a2-highgpu-1g", "hyperdisk-balanced"),
+        ("a3-highgpu-8g", "pd-standard"),
+        ("a3-ultragpu-8g", "pd-balanced"),
+    ],
+)
+def test_families_do_not_boot_from_every_disk(machine: str, disk: str) -> None:
+    """By the table of GKE's own autoscaler."""
+    with pytest.raises(ApiError, match=f"{disk} disk type cannot be used by {machine}"):
+        machine_families.check_boot_disk({"machineType": machine, "diskType": disk})
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings", "says"),
+    [
+        ("n1-standard-4", {"kubeletConfig": {"cpuCfsQuotaPeriod": "5s"}}, "between 1ms and 1s"),
+        ("n1-standard-4", {"kubeletConfig": {"imageMinimumGcAge": "10m"}}, "at most 2m"),
+        ("n1-standard-4", {"kubeletConfig": {"imageMaximumGcAge": "30s"}}, "must exceed imageMin"),
+        ("n1-standard-4", {"kubeletConfig": {"containerLogMaxSize": "900Mi"}}, "10Mi and 500Mi"),
+        ("n1-standard-4", {"kubeletConfig": {"containerLogMaxSize": "500Mi"}}, "exceed 1%"),
+        ("n1-standard-4", {"kubeletConfig": {"memoryManager": {"policy": "Static"}}}, "NUMA"),
+        ("n1-standard-4", {"linuxNodeConfig": {"hugepages": {"hugepageSize1g": 2}}},
+         "hugepageSize1g is not supported"),
+        ("n1-standard-4", {"linuxNodeConfig": {"hugepages": {"hugepageSize2m": 5000}}}, "60%"),
+        ("n1-highcpu-2", {"linuxNodeConfig": {"sysctls": {"vm.overcommit_memory": "2"}}},
+         "vm.overcommit_memory 2"),
+        ("n1-standard-4", {"linuxNodeConfig": {"sysctls": {"net.ipv4.tcp_rmem": "banana"}}},
+         "min default max"),
+        ("n1-standard-4", {"linuxNodeConfig": {"sysctls": {"kernel.shmall": "-1"}}}, "shmall"),
+        ("n1-standard-4", {"maxRunDuration": "20000000s"}, "between 30s and 10368000s"),
+        ("n1-standard-4", {"maxRunDuration": "1209600s", "flexStart": True}, "600s and 604800s"),
+    ],
+)  # fmt: skip
+def test_node_settings_beyond_gke_s_limits_are_refused(
+    machine: str, settings: dict[str, Any], says: str
+) -> None:
+    """The same settings at their limits are accepted."""
+    pool = {"config": {"machineType": machine, "diskSizeGb": 100}}
+    machine_families.check_node_settings(pool)
+    pool["config"] |= settings
+    with pytest.raises(ApiError, match=says):
+        machine_families.check_node_settings(pool)
+
+
+def test_node_settings_at_gke_s_limits_are_accepted() -> None:
+    """On a machine that supports all of them."""
+    kubelet = {
+        "cpuCfsQuotaPeriod": "1s", "imageMinimumGcAge": "2m", "imageMaximumGcAge": "0s",
+        "containerLogMaxSize": "100Mi", "containerLogMaxFiles": 10,
+        "memoryManager": {"policy": "Static"}, "topologyManager": {"policy": "restricted"},
+    }  # fmt: skip
+    sysctls = {"vm.overcommit_memory": "2", "net.ipv4.tcp_wmem": "1 2 3", "kernel.shmmax": "0"}
+    config = {
+        "machineType": "a3-highgpu-8g", "diskSizeGb": 100, "maxRunDuration": "1209600s",
+        "kubeletConfig": kubelet,
+        "linuxNodeConfig": {"sysctls": sysctls, "hugepages": {"hugepageSize1g": 1400}},
+    }  # fmt: skip
+    machine_families.check_node_settings({"config": config, "placementPolicy": {"type": "COMPACT"}})
 
 
 def test_spot_nodes_have_a_quota_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""Where GKE is offered, in which versions, and with which boot disks."""
+"""Where GKE is offered, and in which versions."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from components.catalog.gke import (
     MACHINE_ZONES,
     is_region,
     is_zone,
-    machine_type,
     region_of,
 )
 from rehearsal.simulators.google.errors import bad_request
@@ -73,22 +72,3 @@ def version_in(channel: str, wanted: str | None) -> str:
     if default.startswith(f"1.{found[1]}."):
         return default
     return f"1.{found[1]}{found[2] or '.0'}-gke.1000000"
-
-
-def check_boot_disk(config: Mapping[str, Any]) -> None:
-    """Raises ApiError, with Compute Engine's message, for an unsupported disk type."""
-    machine, disk = str(config["machineType"]), str(config["diskType"])
-    if not takes_disk(machine, disk):
-        raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")
-
-
-def takes_disk(name: str, disk: str) -> bool:
-    """Whether disks of this type can be attached to the machine type, as its boot disk or later.
-
-    N1 does not support Hyperdisk; some of the newest machines support nothing else.
-    """
-    machine = machine_type(name)
-    assert machine is not None, "a stored pool has a machine type of the catalogue"
-    if machine.family == "n1":
-        return not disk.startswith("hyperdisk-")
-    return machine.boot_disk in (None, disk)

@@ -12,6 +12,7 @@ from components.catalog.gke import (
     Accelerator,
 )
 from rehearsal.simulators.cloud import GpuSharing, NodeTaint
+from rehearsal.simulators.google.container.machine_families import check_node_settings
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, accelerators, queued
 from rehearsal.simulators.google.errors import bad_request
 
@@ -180,4 +181,5 @@ def _queued_taint(pool: Pool) -> Iterator[NodeTaint]:
 FEATURES = (
     Feature(check=_check_gpus, labels=_gpu_labels, capacity=_gpus),
     Feature(check=_check_provisioning, labels=_provisioning_labels, taints=_queued_taint),
+    Feature(check=check_node_settings),
 )

@@ -1,0 +1,103 @@
+"""GKE's machine families, as its own autoscaler lists them, for the simulated GKE."""
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stacks.outcome import CheckError
+
+FILE = Path(__file__).parents[2] / "rehearsal/simulators/google/container/machine_families.yaml"
+_SOURCES = "pkg/cloudprovider/gke/machinetypes"
+_HEAD = """\
+# Written by `python -m quality clouds --autoscaler FOLDER`, not by hand: GKE's machine families,
+# and the machine types that include GPUs. `boot` and `attach`: disk types of nodes that are not
+# confidential; `gigantic`: huge pages of 1 GiB; `ssds`: local SSDs that a machine always has.
+"""
+_FAMILY = re.compile(
+    r"RegisterMachineFamily\(MachineFamily\{(.*?)^\t\}\)", re.DOTALL | re.MULTILINE
+)
+_DISK = re.compile(r'(?:DiskType\w+|"[\w-]+"):\s+(?!Confidential)\w+')
+_MACHINE = re.compile(
+    r'NewMachineTypeInfo\("([\w-]+)", ([\d.]+), ([\d.]+)\)(.*?)(?=New\w*TypeInfo|$)', re.DOTALL
+)
+
+
+def write(folder: Path) -> list[str]:
+    """Reads a checkout, or a bare one, of the autoscaler; returns the file's name if it changed.
+    Raises CheckError if it is none."""
+    revision = _git(folder, "rev-parse", "HEAD").strip()
+    constants = dict(
+        re.findall(r'(\w+)\s+= "([^"]+)"', _git(folder, "show", f"HEAD:{_SOURCES}/disks.go"))
+    )
+    code = _git(folder, "show", f"HEAD:{_SOURCES}/deprecated_machine_types_config.go")
+    families: dict[str, Any] = {}
+    machines: dict[str, Any] = {}
+    for body in _FAMILY.findall(code):
+        name = re.search(r'name:\s+"([^"]+)"', body)
+        assert name
+        families[name[1]] = _family(body, constants)
+        machines |= dict(_machines(body, constants))
+    before = yaml.safe_load(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    if before.get("families") == families and before.get("machines") == machines:
+        return []
+    about = {"source": f"GoogleCloudPlatform/cluster-autoscaler@{revision}", "read": date.today()}
+    rows = {**about, "families": families, "machines": machines}
+    text = yaml.safe_dump(rows, default_flow_style=None, sort_keys=False, width=100)
+    FILE.write_text(_HEAD + text, encoding="utf-8")
+    return [FILE.name]
+
+
+def _family(body: str, constants: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        key: _disks(body, f"supported{key.title()}DiskTypes", constants)
+        for key in ("boot", "attach")
+    }
+    for key, field in (
+        ("compact", "supportCompactPlacement"),
+        ("gigantic", "supportHugepageSize1g"),
+    ):
+        row[key] = re.search(rf"{field}:\s+true", body) is not None
+    return row | {"numa": re.search(r"numaAlignmentUnsupported:\s+true", body) is None}
+
+
+def _disks(body: str, field: str, constants: Mapping[str, str]) -> list[str]:
+    listed = re.search(rf"{field}:\s+map\[string\]\w+\{{(.*?)\}}", body, re.DOTALL)
+    keys = (
+        match.partition(":")[0].strip('"') for match in _DISK.findall(listed[1] if listed else "")
+    )
+    return sorted(constants.get(key, key) for key in keys)
+
+
+def _machines(body: str, constants: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, vcpu, gib, calls in _MACHINE.findall(body):
+        gpus = re.search(r"withGpuOverride\(\w+, ([\d.]+)\)", calls)
+        if gpus is None:
+            continue
+        ssds = re.search(r"withAutomaticEphemeralLocalSsdCount\((\d+)\)", calls)
+        disks = re.search(r"withSupportedDisksOverride\(\[\]string\{(.*?)\}\)", calls)
+        yield (
+            name,
+            {
+                "gpus": float(gpus[1]),
+                "vcpu": float(vcpu),
+                "gib": float(gib),
+                "ssds": int(ssds[1]) if ssds else 0,
+                **({"boot": [constants[key] for key in disks[1].split(", ")]} if disks else {}),
+            },
+        )
+
+
+def _git(folder: Path, *command: str) -> str:
+    asked = subprocess.run(
+        ["git", "-C", folder, *command], capture_output=True, text=True, check=False
+    )
+    if asked.returncode:
+        raise CheckError(
+            f"{folder} is not a checkout of cluster-autoscaler: {asked.stderr.strip()}"
+        )
+    return asked.stdout
