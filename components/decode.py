@@ -1,22 +1,25 @@
-"""Converts a JSON value into a frozen dataclass, or raises a one-line error about what is wrong.
+"""Converts a JSON value into a frozen dataclass, or raises the refusals of what is wrong.
 
 Keys are camelCase in the value and snake_case in the class. A class checks its own values in
-`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is prepended. A
-static method `check_given` checks which keys were written, which the values do not show.
+`__post_init__` by raising a `Refusal` or `ValueError("someKey: what is wrong")`; the path to it is
+prepended. It is asked only if none of its fields is refused. A static method `check_given` checks
+which keys were written, which the values do not show.
 """
 
 import dataclasses
 import functools
-import json
 import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .catalog.spelling import nearest
+from .catalog.spelling import camel as camel
+from .limits import limit_refusals
+from .refusal import UNKNOWN_KEY, Range, Refusal, Refusals, unknown_value
+from .refusal import shown as shown
+from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, RENAMED
 
 # Code that reads settings without an engine does without the SDK, which takes a second to import.
@@ -28,12 +31,11 @@ else:
     MaybeOutput = str
 
 T = TypeVar("T")
+Keys = tuple[str | int, ...]
+"""A path; its first key may be dotted."""
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
 """The prefix of this project's keys in a stack's config."""
-INSTEAD: ContextVar[float | str | None] = ContextVar("INSTEAD", default=None)
-"""Set while the advice of a refusal is tried: what replaces a number outside its range, or a word
-that is not known."""
 EXAMPLE = "example"
 """Metadata key of a field of args: an example value for the error about a missing key."""
 OUTPUT = "output"
@@ -66,46 +68,30 @@ type_hints = functools.cache(typing.get_type_hints)
 """The type hints of an args class, cached, because reading them takes longer than decoding."""
 
 
-def camel(name: str) -> str:
-    """`max_nodes` -> `maxNodes`."""
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
-
-
-def unknown(word: str, allowed: Collection[str]) -> str:
-    """Suggests the `allowed` word nearest to `word`, and lists all of them."""
-    # A longer word is not a misspelt name.
-    near = nearest(word[:100], allowed, 0.6)
-    return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
-
-
-def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
-    """The error about the key at `path` that is not among `allowed`, with its new name, or its name
+def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[str]) -> Refusal:
+    """The refusal of the key at `path` that is not among `allowed`, with its new name, or its name
     on this platform, if it has one."""
     if (new := RENAMED.get(key)) in allowed:
-        return f"{path}: is called {new} now; rename it"
-    meant = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), key)
-    return f"{path}: there is no such key; {unknown(meant, allowed)}"
-
-
-class NoSuchKey(ValueError):
-    """The refusal of a key that its block does not have."""
-
-    def __init__(self, path: str, key: str, allowed: Collection[str]) -> None:
-        self.path = path
-        self.renamed = RENAMED.get(key) in allowed
-        self.counterpart = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), "")
-        super().__init__(no_such_key(path, key, allowed))
+        return Refusal(path, f"is called {new} now", remedy="rename it")
+    meant = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), "")
+    return Refusal(
+        path,
+        "there is no such key",
+        given=key,
+        allowed=sorted(allowed),
+        code=UNKNOWN_KEY,
+        meant=meant,
+    )
 
 
 def decode(path: str, kind: type[T], value: object) -> T:
-    """Decodes `value` as a `kind`; raises ValueError with one line that begins with the path."""
-    return typing.cast("T", _decode(path, kind, value))
+    """Decodes `value` as a `kind`; raises a `Refusal` of what is wrong below the path."""
+    return typing.cast("T", _decode((path,), kind, value))
 
 
 def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
     """Decodes a map from names to values of `kind`; raises the same errors as `decode`."""
-    return _mapping(path, kind, value)
+    return _mapping((path,), kind, value)
 
 
 def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -113,7 +99,7 @@ def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     try:
         return check(*args, **kwargs)
     except ValueError as error:
-        raise ValueError(f"{path}.{error}") from None
+        raise Refusal.of(error).under(path) from None
 
 
 def required(config: Mapping[str, str], key: str, what: str) -> str:
@@ -130,16 +116,18 @@ def is_output(value: object) -> bool:
     return sdk is not None and isinstance(value, sdk.Output | sdk.output.Unknown)
 
 
-def refuse_output(path: str, value: object) -> None:
+def refuse_output(path: str | Keys, value: object) -> None:
     """Raises ValueError for a value that may be known only during an update."""
     if is_output(value):
-        raise ValueError(
-            f"{path}: is an output, whose value may only be known during an update, but it "
-            "decides which resources are declared; give a plain value"
+        raise Refusal(
+            path,
+            "is an output, whose value may only be known during an update, but it decides which "
+            "resources are declared",
+            remedy="give a plain value",
         )
 
 
-def _decode(path: str, kind: Any, value: object) -> Any:
+def _decode(path: Keys, kind: Any, value: object) -> Any:
     refuse_output(path, value)
     origin, parameters = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
@@ -149,17 +137,19 @@ def _decode(path: str, kind: Any, value: object) -> Any:
         return _decode(path, kind, value)
     if origin is typing.Literal:
         if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
-            if (instead := INSTEAD.get()) in parameters:
-                return instead
-            choices = [str(choice) for choice in parameters]
-            raise ValueError(f"{path}: {shown(value)} is not known; {unknown(str(value), choices)}")
+            raise unknown_value(path, value, parameters)
         return value
     if origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _mapping(path, parameters[1], value)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         if not isinstance(value, list):
-            raise ValueError(f"{path}: {shown(value)} is not a list; write it as [ONE, TWO]")
-        return tuple(_decode(f"{path}[{i}]", parameters[0], item) for i, item in enumerate(value))
+            raise Refusal(path, "is not a list", given=value, remedy="write it as [ONE, TWO]")
+        items, refusals = [], Refusals()
+        for position, item in enumerate(value):
+            with refusals:
+                items.append(_decode((*path, position), parameters[0], item))
+        refusals.check()
+        return tuple(items)
     if dataclasses.is_dataclass(kind):
         return _record(path, typing.cast("type", kind), value)
     return _plain(path, kind, value)
@@ -169,38 +159,39 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _plain(path: str, kind: type, value: object) -> object:
+def _plain(path: Keys, kind: type, value: object) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         if value is None:
-            raise ValueError(f"{path}: has no value; give {_WORDS[kind]}")
-        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{_fix(path, kind, value)}")
+            raise Refusal(path, "has no value", remedy=f"give {_WORDS[kind]}")
+        remedy = _fix(str(path[-1]), kind, value)
+        raise Refusal(path, f"is not {_WORDS[kind]}", given=value, remedy=remedy)
     if kind is int and abs(typing.cast("int", value)) > _LARGEST:
-        raise ValueError(f"{path}: {shown(value)} is too large; allowed: at most {_LARGEST}")
+        raise Refusal(path, "is too large", given=value, allowed=Range(None, _LARGEST))
     return value
 
 
-def _fix(path: str, kind: type, value: object) -> str:
+def _fix(key: str, kind: type, value: object) -> str:
     """How to fix a value of the wrong type, if that is clear."""
     if kind is str and isinstance(value, int | float):
         # YAML reads 1.30 as 1.3.
-        return "; put it in quotes" + (', as in "1.30"' if isinstance(value, float) else "")
+        return "put it in quotes" + (', as in "1.30"' if isinstance(value, float) else "")
     if isinstance(value, list | dict):
-        return f"; write one value, without {'brackets' if isinstance(value, list) else 'keys'}"
+        return f"write one value, without {'brackets' if isinstance(value, list) else 'keys'}"
     text = value.strip() if isinstance(value, str) else ""
     if kind is bool and text.lower() in _BOOLEANS:
-        return f"; write {_BOOLEANS[text.lower()]} without quotes"
+        return f"write {_BOOLEANS[text.lower()]} without quotes"
     if kind is int and text.lstrip("-+").isdecimal():
-        return f"; write {int(text[:20])} without quotes"
+        return f"write {int(text[:20])} without quotes"
     if kind is int and isinstance(value, float):
-        return "; write a whole number"
-    return _without_unit(path, text) if kind is int else ""
+        return "write a whole number"
+    return _without_unit(key, text) if kind is int else ""
 
 
-def _without_unit(path: str, text: str) -> str:
+def _without_unit(key: str, text: str) -> str:
     """The number for a text such as `2h` or `100Gi`, in the unit that the key's name ends in."""
-    parts, word = re.fullmatch("([0-9]{1,9}) ?([A-Za-z]+)", text), re.search("[A-Z][a-z]*$", path)
+    parts, word = re.fullmatch("([0-9]{1,9}) ?([A-Za-z]+)", text), re.search("[A-Z][a-z]*$", key)
     if not parts:
         return ""
     number, asked = int(parts[1]), word[0] if word else ""
@@ -208,56 +199,68 @@ def _without_unit(path: str, text: str) -> str:
     if seconds and per and seconds % per == 0:
         number = seconds // per
     elif asked != "Gb" or parts[2][0] != "G":
-        return "; write a whole number without a unit"
-    return f"; write {number} without a unit"
+        return "write a whole number without a unit"
+    return f"write {number} without a unit"
 
 
-def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
+def _mapping(path: Keys, kind: Any, value: object) -> Mapping[str, Any]:
     _refuse_null(path, value)
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
-    return {key: _decode(f"{path}.{key}", kind, item) for key, item in value.items()}
+        raise Refusal(path, "is not a map", given=value, remedy="write it as { NAME: VALUE }")
+    entries, refusals = {}, Refusals()
+    for key, item in value.items():
+        with refusals:
+            entries[key] = _decode((*path, key), kind, item)
+    refusals.check()
+    return entries
 
 
-def _record(path: str, kind: type, value: object) -> Any:
+def _record(path: Keys, kind: type, value: object) -> Any:
     if isinstance(value, kind):  # A program passes args, which have checked themselves.
         return value
     _refuse_null(path, value)
     hints = type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {_map(fields, value)}")
+        raise Refusal(
+            path, "is not a map", given=value, remedy=f"write it as {_map(fields, value)}"
+        )
+    refusals = Refusals()
     for key in value:
         if key not in fields:
-            raise NoSuchKey(f"{path}.{key}", key, fields)
-        if value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
+            refusals.add(no_such_key((*path, key), key, fields))
+        elif value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
             drop = "" if _required(fields[key]) else ", or drop the key"
-            raise ValueError(
-                f"{path}.{key}: has no value; set it{_example(fields[key], hints)}{drop}"
-            )
+            remedy = f"set it{_example(fields[key], hints)}{drop}"
+            refusals.add(Refusal((*path, key), "has no value", remedy=remedy))
+    misspelt = bool(refusals)
     arguments: dict[str, Any] = {}
     for key, field in fields.items():
-        if key in value:
-            may_be_output = field.metadata.get(OUTPUT) and is_output(value[key])
-            arguments[field.name] = (
-                value[key]
-                if may_be_output
-                else _decode(f"{path}.{key}", hints[field.name], value[key])
-            )
-        elif _required(field):
-            raise ValueError(f"{path}.{key}: is missing; set it{_example(field, hints)}")
+        given = value.get(key)
+        if field.metadata.get(OUTPUT) and is_output(given):
+            arguments[field.name] = given
+        elif given is not None:
+            with refusals:
+                arguments[field.name] = _decode((*path, key), hints[field.name], given)
+        elif key not in value and _required(field) and not misspelt:
+            remedy = f"set it{_example(field, hints)}"
+            refusals.add(Refusal((*path, key), "is missing", remedy=remedy))
+    if refusals:
+        for refusal in limit_refusals(kind, arguments):
+            refusals.add(refusal.under(*path))
+        refusals.check()
     try:
         # A key that excludes another one does so even if it is set to its default.
         if check_given := getattr(kind, "check_given", None):
             check_given(arguments)
         return kind(**arguments)
     except ValueError as error:
-        raise ValueError(f"{path}.{error}") from None
+        raise Refusal.of(error).under(*path) from None
 
 
-def _refuse_null(path: str, value: object) -> None:
+def _refuse_null(path: Keys, value: object) -> None:
     if value is None:
-        raise ValueError(f"{path}: has no value; set it, or drop the key")
+        raise Refusal(path, "has no value", remedy="set it, or drop the key")
 
 
 def _map(fields: "Mapping[str, dataclasses.Field[Any]]", value: object) -> str:
@@ -281,12 +284,3 @@ def _example(field: "dataclasses.Field[Any]", hints: Mapping[str, Any]) -> str:
 def _required(field: "dataclasses.Field[Any]") -> bool:
     missing = dataclasses.MISSING
     return field.default is missing and field.default_factory is missing
-
-
-def shown(value: object) -> str:
-    """The value as the user wrote it, shortened to fit into a line."""
-    try:
-        text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
-    except RecursionError:
-        text = "a value nested too deeply"
-    return text if len(text) <= 60 else text[:57] + "..."

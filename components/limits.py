@@ -20,16 +20,18 @@ from typing import Annotated, Any
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
 from .catalog import kubernetes as names
-from .decode import INSTEAD, camel, shown, unknown
+from .catalog.spelling import camel
 from .kube import quantity
+from .refusal import Range, Refusal, Refusals, shown, unknown_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
 class Limit:
     """The allowed values of a setting."""
 
-    refusal: Callable[[Any], str | None]
-    """Called with a value; returns None if it is valid, else a clause that follows `<key>: `."""
+    refusal: Callable[[Any], Refusal | str | None]
+    """Called with a value; returns None if it is valid, else a clause that follows `<key>: `, or a
+    refusal without a path."""
     fragment: Mapping[str, Any] = field(default_factory=dict)
     """The part of the limit that JSON Schema can express."""
     bounds: tuple[str, str] | None = None
@@ -58,14 +60,13 @@ def sysctl_for_pods(name: str) -> str | None:
 
 def one_of(*values: Any, what: str = "") -> Limit:
     """One of these values, which an editor then offers. `what` describes them."""
-    choices = [str(value) for value in values]
 
-    def refusal(value: Any) -> str | None:
+    def refusal(value: Any) -> Refusal | None:
         if value in values:
             return None
         if what:
-            return f"{shown(value)} is not {what}; allowed: {', '.join(choices)}"
-        return f"{shown(value)} is not known; {unknown(str(value), choices)}"
+            return Refusal((), f"is not {what}", given=value, allowed=values)
+        return unknown_value((), value, values)
 
     return Limit(refusal, {"enum": list(values)})
 
@@ -122,7 +123,7 @@ def seconds(duration: str) -> float:
 def between(form: Limit, amount: Callable[[str], Any], least: str, most: str) -> Limit:
     """Text of this form with an amount within a range, such as `10Mi` to `500Mi`."""
 
-    def refusal(text: str) -> str | None:
+    def refusal(text: str) -> Refusal | str | None:
         if reason := form.refusal(text):
             return reason
         inside = amount(least) <= amount(text) <= amount(most)
@@ -221,24 +222,28 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
 
 
 def check_limits(args: Any) -> None:
-    """Raises ValueError, `key: what is wrong`, for the first field that violates its limits.
-
-    A field with its default value counts as omitted, and is not checked.
-    """
+    """Raises the refusals of the fields that violate their limits."""
+    refusals = Refusals()
     kind: Any = type(args)
+    values = {name: getattr(args, name) for name in _limited(kind)}
+    for violation in limit_refusals(kind, values):
+        refusals.add(violation)
+    refusals.check()
+
+
+def limit_refusals(kind: Any, values: Mapping[str, Any]) -> Iterator[Refusal]:
+    """The refusals of values of a class's fields, by field name. A field with its default value
+    counts as omitted, and is not checked."""
     for name, (hint, default) in _limited(kind).items():
-        value = getattr(args, name)
+        value = values.get(name, default)
+        if value == default:
+            continue
         try:
-            refusals = () if value == default else tuple(_refusals(hint, value))
+            yield from [refusal.under(camel(name)) for refusal in _refusals(hint, value)]
         except (AttributeError, TypeError):  # An args class in a user's own program.
-            kind = unwrapped(hint)[0]
-            needed = getattr(kind, "__name__", kind)
-            raise ValueError(f"{camel(name)}: {value!r} is not of type {needed}") from None
-        for where, reason in refusals:
-            like = str if isinstance(instead := INSTEAD.get(), str) else int | float
-            if where or instead in (None, value) or not isinstance(value, like):
-                raise ValueError(f"{camel(name)}{where}: {reason}")
-            object.__setattr__(args, name, instead)
+            plain = unwrapped(hint)[0]
+            needed = getattr(plain, "__name__", plain)
+            yield Refusal(camel(name), f"{value!r} is not of type {needed}")
 
 
 @cache
@@ -252,24 +257,22 @@ def _limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
     }
 
 
-def _refusals(hint: Any, value: Any) -> Iterator[tuple[str, str]]:
-    """For each refused value below the field: its path, such as `[0]` or `.KEY`, and the reason."""
+def _refusals(hint: Any, value: Any) -> Iterator[Refusal]:
+    """The refusals of a value and of what is below it."""
     if value is None:
         return
     hint, limits = unwrapped(hint)
     if reason := refusal(limits, value):
-        yield "", reason
+        yield reason if isinstance(reason, Refusal) else Refusal((), reason)
         return
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Mapping:
-        for key, each in value.items():
-            for part, one in zip(inner, (key, each), strict=True):
-                for where, reason in _refusals(part, one):
-                    yield f".{key}{where}", reason
+        for key, item in value.items():
+            for part, content in zip(inner, (key, item), strict=True):
+                yield from (below.under(key) for below in _refusals(part, content))
     elif origin is Sequence:
-        for position, each in enumerate(value):
-            for where, reason in _refusals(inner[0], each):
-                yield f"[{position}]{where}", reason
+        for position, item in enumerate(value):
+            yield from (below.under(position) for below in _refusals(inner[0], item))
 
 
 @cache  # Cached, because checking whether an annotation is of a protocol is slow.
@@ -287,18 +290,18 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
             return hint, limits
 
 
-def refusal(limits: Sequence[Any], value: Any) -> str | None:
+def refusal(limits: Sequence[Any], value: Any) -> Refusal | str | None:
     """Why a value violates these limits; None if it does not."""
     hint = _bound(limits, Hint, "text")
     least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
     if (least is not None and value < least) or (most is not None and value > most):
-        number = f"{value:g}" if isinstance(value, float) else value
-        return f"{number} is {_outside(value, least, most)}{f'; {hint}' if hint else ''}"
+        reason = f"is {_outside(least, most)}"
+        return Refusal((), reason, given=value, allowed=Range(least, most), remedy=hint or "")
     fewest, longest = _bound(limits, MinLen, "min_length"), _bound(limits, MaxLen, "max_length")
     if (fewest is not None and len(value) < fewest) or (
         longest is not None and len(value) > longest
     ):
-        allowed = _range(fewest, longest)
+        allowed = Range(fewest, longest)
         if not value:
             return f"is empty; {hint or f'give {allowed}'}"
         return f"has {len(value)}; allowed: {allowed}{f'; {hint}' if hint else ''}"
@@ -310,19 +313,12 @@ def _bound(limits: Sequence[Any], kind: type, name: str) -> Any:
     return next((getattr(limit, name) for limit in limits if isinstance(limit, kind)), None)
 
 
-def _outside(value: Any, least: Any, most: Any) -> str:
-    allowed = f"allowed: {_range(least, most)}"
+def _outside(least: Any, most: Any) -> str:
     if least is not None and most is not None:
-        return f"out of range; {allowed}"
+        return "out of range"
     if least is None:
-        return f"too large; {allowed}"
-    return f"{'negative' if least == 0 else 'too small'}; {allowed}"
-
-
-def _range(least: Any, most: Any) -> str:
-    if least is None:
-        return f"at most {most}"
-    return f"{least} or more" if most is None else f"{least} to {most}"
+        return "too large"
+    return "negative" if least == 0 else "too small"
 
 
 def fragment(limits: Sequence[Any], entries: str = "Items") -> dict[str, Any]:

@@ -10,8 +10,9 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .decode import camel, shown, type_hints
+from .decode import camel, type_hints
 from .limits import unwrapped
+from .refusal import Refusal
 
 
 class NotWith:
@@ -64,11 +65,12 @@ def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> N
         first = min(ways, key=len, default="")
         way = f", or {first}set cluster.scaler: {' or '.join(ways[first])}{needs}" if ways else ""
         value = getattr(args, name)
-        what = f"{shown(value)} is" if isinstance(value, str | int) else "is"
-        raise ValueError(
-            f"{camel(name)}: {what} not possible with cluster.scaler {scaler}: {mark.reason}; drop "
-            f"the key{way}"
+        refusal = Refusal(
+            camel(name),
+            f"is not possible with cluster.scaler {scaler}: {mark.reason}",
+            remedy=f"drop the key{way}",
         )
+        raise refusal.but(given=value) if isinstance(value, str | int) else refusal
 
 
 def _default(each: "dataclasses.Field[Any]") -> Any:

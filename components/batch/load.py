@@ -16,6 +16,7 @@ from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import WorkloadArgs
+from ..refusal import UNKNOWN_POOL, Refusal, Refusals
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 
@@ -67,9 +68,12 @@ def read_batch(
 def read_workloads(path: str, value: object, available: Available) -> Mapping[str, WorkloadArgs]:
     """Reads the config's `workloads`, whose key is `path`."""
     workloads = decode_map(path, WorkloadArgs, value)
+    refusals = Refusals()
     for name, workload in workloads.items():
-        pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
-        check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
+        with refusals:
+            pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
+            check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
+    refusals.check()
     return workloads
 
 
@@ -130,19 +134,11 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
     )
 
 
-class NoSuchPool(ValueError):
-    """The refusal of a name at `path` that is not a GPU pool's."""
-
-    def __init__(self, path: str, name: str, pools: Pools) -> None:
-        self.path, self.name = path, name
-        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
-        super().__init__(f"{path}: {name!r} is not a pool; {allowed}")
-
-
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
-        raise NoSuchPool(path, name, pools)
+        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
+        raise Refusal(path, "is not a pool", given=name, remedy=allowed, code=UNKNOWN_POOL)
     return pools[name]
 
 

@@ -1,4 +1,4 @@
-"""The name that a misspelt one most likely stands for."""
+"""Spellings of names, and the name that a misspelt one most likely stands for."""
 
 import difflib
 from collections.abc import Collection
@@ -10,3 +10,9 @@ def nearest(word: str, known: Collection[str], cutoff: float) -> str | None:
     long = [one for one in known if len(one) > len(word) / 2]
     near = difflib.get_close_matches(word, long, n=3, cutoff=cutoff)
     return min(near, key=lambda one: sorted(one) != sorted(word), default=None)
+
+
+def camel(name: str) -> str:
+    """`max_nodes` -> `maxNodes`."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)

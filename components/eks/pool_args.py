@@ -18,6 +18,7 @@ from ..effect import Sent, Silent, Tries
 from ..fallback import check_keys
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
+from ..refusal import Refusal
 from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
@@ -61,7 +62,7 @@ _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfte
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
 
-def _not_an_os(os: str) -> str | None:
+def _not_an_os(os: str) -> Refusal | str | None:
     if os.lower() in ("al2", "amazonlinux2", "amazon-linux-2"):
         return f"{os!r} {_AL2}, and none for Kubernetes 1.33 and later; use {' or '.join(_OSES)}"
     return one_of(*_OSES).refusal(os)

@@ -14,11 +14,12 @@ from ..catalog import eks as catalog
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
 from ..limits import Hint, Limit, check_limits, one_of
+from ..refusal import Refusal
 
 _STATES = ("stopped", "running")
 
 
-def _not_a_state(state: str) -> str | None:
+def _not_a_state(state: str) -> Refusal | str | None:
     if state.lower() == "hibernated":
         # EC2's HibernationSupported of every instance type with GPUs (DescribeInstanceTypes, in
         # moto 5.2.5), and eks/latest/userguide/launch-templates.html: no hibernation in a template.

@@ -11,6 +11,7 @@ from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import Limit, check_limits, pattern
 from ..on_change import OnChange
+from ..refusal import Refusal, unknown_value
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 
@@ -34,7 +35,7 @@ def _not_a_gpu_machine(name: str) -> str | None:
     return None
 
 
-def _not_an_accelerator(name: str) -> str | None:
+def _not_an_accelerator(name: str) -> Refusal | str | None:
     if name in _OFFERED:
         return None
     if gpu := catalog.ACCELERATORS.get(name):
@@ -42,11 +43,10 @@ def _not_an_accelerator(name: str) -> str | None:
             f"{name} is retired: Google Cloud has not started it since {gpu.retired_since}; use "
             f"{gpu.replacement} instead"
         )
-    right = catalog.spelling(name)
-    if right and (gpu := catalog.ACCELERATORS[right]).retired:
-        right = gpu.replacement
-    hint = f"did you mean {right!r}? " if right else ""
-    return f"{shown(name)} is not known; {hint}allowed: {', '.join(_OFFERED)}"
+    meant = catalog.spelling(name)
+    if meant and (gpu := catalog.ACCELERATORS[meant]).retired:
+        meant = gpu.replacement
+    return unknown_value((), name, _OFFERED).but(allowed=_OFFERED, meant=meant or "")
 
 
 _ACCELERATOR = Limit(_not_an_accelerator, {"enum": _OFFERED})

@@ -31,6 +31,7 @@ from ..limits import (
     sysctl_for_pods,
 )
 from ..on_change import Kept, OnChange, Verdict
+from ..refusal import Range, Refusal
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))
@@ -347,10 +348,11 @@ class GkeUpgradeArgs:
             value = self.max_surge or self.max_unavailable
             raise ValueError(f"{key}: {value} needs strategy surge; drop the key or the strategy")
         if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
-            raise ValueError(
-                f"maxUnavailable: {self.max_unavailable} is out of range with maxSurge "
-                f"{self.max_surge}; allowed: {int(not self.max_surge)} to "
-                f"{_MOST_SURGE - self.max_surge}"
+            raise Refusal(
+                "maxUnavailable",
+                f"is out of range with maxSurge {self.max_surge}",
+                given=self.max_unavailable,
+                allowed=Range(int(not self.max_surge), _MOST_SURGE - self.max_surge),
             )
 
     def soak(self, nodes: int) -> int:

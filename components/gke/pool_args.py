@@ -36,6 +36,7 @@ from ..limits import (
     one_of,
 )
 from ..on_change import OnChange, kept
+from ..refusal import Range, Refusal
 from ..scaler import NotWith, check_scaler
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
@@ -502,10 +503,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:
-            raise ValueError(
-                f"maxNodes: {self.max_nodes} is too large; a node pool has at most "
-                f"{catalog.MAX_POOL_NODES_PER_ZONE} nodes in a zone, {most} here: lower it, or add "
-                "a pool"
+            raise Refusal(
+                "maxNodes",
+                "is too large",
+                given=self.max_nodes,
+                remedy=f"a node pool has at most {catalog.MAX_POOL_NODES_PER_ZONE} nodes in a "
+                f"zone, {most} here: lower it, or add a pool",
             )
         first = self.initial_nodes_per_zone(len(zones)) * len(zones)
         if first > self.max_nodes * self._places(zones):
@@ -611,9 +614,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         least, most = catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS
         seconds = self.max_run_duration_seconds
         if "flex-start" in self.order and seconds is not None and not least <= seconds <= most:
-            raise ValueError(
-                f"maxRunDurationSeconds: {seconds} is out of range with {key} flex-start; allowed: "
-                f"{least} to {most}"
+            raise Refusal(
+                "maxRunDurationSeconds",
+                f"is out of range with {key} flex-start",
+                given=seconds,
+                allowed=Range(least, most),
             )
 
     def _check_queued(self) -> None:

@@ -9,6 +9,7 @@ from ..catalog import gke as catalog
 from ..cluster import Sharing
 from ..effect import Sent, Tries
 from ..limits import check_limits
+from ..refusal import Range, Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,7 @@ class GkeSharingArgs:
             )
         low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
         if self.strategy != "mig" and self.replicas < low:
-            raise ValueError(
-                f"sharing.replicas: {self.replicas} is out of range; allowed: {low} to {high}"
+            allowed = Range(low, high)
+            raise Refusal(
+                "sharing.replicas", "is out of range", given=self.replicas, allowed=allowed
             )

@@ -13,6 +13,7 @@ from ..decode import shown
 from ..effect import Sent, Silent, Tries
 from ..kube import quantity
 from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
+from ..refusal import Refusal
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 
@@ -237,9 +238,8 @@ class WorkloadArgs(GpuPodArgs):
 
     def _check_kind(self, key: str, value: object, kind: str) -> None:
         if value is not None and self.kind != kind:
-            raise ValueError(
-                f"{key}: cannot be set for a {self.kind}; drop it, or set kind: {kind}"
-            )
+            remedy = f"drop it, or set kind: {kind}"
+            raise Refusal(key, f"cannot be set for a {self.kind}", remedy=remedy)
 
     @property
     def pods(self) -> int:

@@ -33,6 +33,7 @@ from ..gpu.service_args import ServiceArgs
 from ..gpu.volume_args import VolumeClaimArgs
 from ..gpu.workload_args import WorkloadArgs
 from ..limits import DNS_LABEL, POOL_NAME, Limit, matching, none_of, refusal
+from ..refusal import Refusals
 
 if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites
@@ -170,7 +171,9 @@ ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
 
 def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
     """Raises ValueError, with the key's path, for an entry of a block with an invalid name."""
+    refusals = Refusals()
     for key, names in ENTRY_NAMES.items():
         for entry in blocks[key]:
             if reason := refusal(names, entry):
-                raise ValueError(f"{NAMESPACE}:{key}.{entry}: {reason}")
+                refusals.add(ValueError(f"{NAMESPACE}:{key}.{entry}: {reason}"))
+    refusals.check()

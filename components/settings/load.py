@@ -1,27 +1,26 @@
-"""The only reader of the stack's config: it returns frozen `Settings`, or raises a one-line error.
+"""The only reader of the stack's config: it returns frozen `Settings`, or raises what refuses them.
 
 Pulumi's CLI accepts any key and any structure in the config; here every unknown key is refused,
 with its path, before a resource is registered.
 """
 
 import difflib
+import itertools
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from ..batch.load import Available, NoSuchPool, read_batch
+from ..batch.load import Available, read_batch
 from ..batch.team_args import TeamArgs
 from ..catalog.clouds import CLOUDS
 from ..cluster import POOL_LABEL
 from ..decode import (
-    INSTEAD,
     NAMESPACE,
-    NoSuchKey,
     at,
     camel,
     decode,
@@ -30,13 +29,22 @@ from ..decode import (
     refuse_output,
     shown,
     type_hints,
-    unknown,
 )
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..limits import unwrapped
 from ..platforms import PLATFORMS, WRITTEN, platform_in
+from ..refusal import (
+    SENTENCE,
+    UNKNOWN_KEY,
+    UNKNOWN_POOL,
+    UNKNOWN_VALUE,
+    Range,
+    Refusal,
+    Refusals,
+    unknown_value,
+)
 from .auxiliary import (
     check_disk_zones,
     read_accounts,
@@ -53,29 +61,15 @@ from .validate import (
     warnings,
 )
 
-_LONG_WORD = re.compile(r"\S{200,}")
-_LONGEST = 2000
-"""Maximum length of a message; the longest list of allowed values has about half of that."""
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
-_LISTED = re.compile(
-    r"(.*?): (.*) is not known; (?:did you mean '([^']*)'[?] )?allowed: ([^; ]+(?:, [^; ]+)*)",
-    re.DOTALL,
-)
-_RANGE = re.compile(
-    r"(.*?): (-?[0-9.e+]+) is (?:out of range|negative|too small|too large)[^;]*; "
-    r"allowed[^:;]*: (?:at most )?(-?[0-9.]+)(?: to (-?[0-9.]+))?"
-)
-
-_DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
-"""A date without quotes, as the engine passes it."""
 
 
 def load() -> Settings[Any]:
     """Reads the stack's config.
 
-    Raises pulumi.RunError, which the engine shows as one line without a traceback.
+    Raises pulumi.RunError, which the engine shows without a traceback: a line for each refusal.
     """
     return _loaded(from_config, lambda _: True)
 
@@ -84,7 +78,7 @@ def load_args(given: Mapping[str, Any]) -> Settings[Any]:
     """The settings from a program's args, or from maps like those in a stack file; of the stack's
     config, only the providers' settings are used. Raises the same errors as `load`."""
     return _loaded(
-        lambda config: _checked(config, lambda: _of_values(config, *_given(given), Path())),
+        lambda config: _read(config, *_given(given), Path(), Refusals()),
         lambda key: key.partition(":")[0] in _PROVIDERS,
     )
 
@@ -101,7 +95,8 @@ def _loaded(
     try:
         settings = read(config)
     except ValueError as error:
-        raise pulumi.RunError(str(error)) from None
+        lines = map(str, Refusal.of(error).every)
+        raise pulumi.RunError("\n".join(lines)) from None
     for warning in warned(config, settings):
         pulumi.log.warn(warning)
     return settings
@@ -116,116 +111,146 @@ def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]
     """The settings from the engine's config: `namespace:key` -> text, JSON if the value is
     structured. `root`: the folder of the files that it names.
 
-    Raises ValueError with one line: the key's path, its value, and what is allowed. In continuous
+    Raises a `Refusal`, with every further one that does not follow from it. In continuous
     integration, which sets `CI`, warnings are not read, so `foreign_endpoints` are refused.
     """
-    return _checked(config, lambda: _read(config, root))
-
-
-def _checked(config: Mapping[str, str], read: Callable[[], Settings[Any]]) -> Settings[Any]:
-    try:
-        if os.environ.get("CI", "").lower() in ("1", "true"):
-            for line in foreign_endpoints(config):
-                raise ValueError(line)
-        return read()
-    except ValueError as error:
-        # A key may contain a line break, and is shown as part of its path.
-        message = _short(_narrowed(str(error), read))
-        if _DATE.search(message):
-            message += "; if the file has a date there, put it in quotes"
-        letters = (one if one.isprintable() else repr(one)[1:-1] for one in message)
-        raise ValueError("".join(letters)) from None
-
-
-def _narrowed(message: str, read: Callable[[], Settings[Any]], *, again: bool = True) -> str:
-    """The refusal of a number outside its range, or of an unknown word, with what the other
-    settings allow: otherwise, who follows it might be refused once more."""
-    if listed := _LISTED.fullmatch(message):
-        return _without_refused(listed, read)
-    if not (match := _RANGE.match(message)):
-        return message
-    path, given, *ends = match.groups()
-    ends = sorted(filter(None, ends), key=lambda end: abs(float(end) - float(given)))
-    for end in ends:
-        where, _, reason = _refusal(json.loads(end), read).partition(": ")
-        narrower = f"{path}: {re.sub('^-?[0-9.]+(?= )', given, reason)}"
-        if where == path and narrower != message:
-            if " is out of range" in reason:
-                return _narrowed(narrower, read, again=False) if again else narrower
-            return narrower if end == ends[0] else f"{message}; but {reason}"
-    return message
-
-
-def _without_refused(listed: re.Match[str], read: Callable[[], Settings[Any]]) -> str:
-    """The refusal of an unknown word that lists only words which the other settings allow."""
-    path, given, near, words = listed.groups()
-    left, why = [], ""
-    for word in words.split(", "):
-        says = _refusal(word, read)
-        if says == listed[0]:  # It is not a setting's own list of words.
-            return says
-        if says.startswith(f"{path}: "):
-            why = why or says.removeprefix(f"{path}: ")
-        else:
-            left.append(word)
-    if not left:
-        return f"{listed[0]}; but {why}"
-    hint = f"did you mean {near!r}? " if near in left else ""
-    return f"{path}: {given} is not known; {hint}allowed: {', '.join(left)}"
-
-
-def _refusal(instead: float | str, read: Callable[[], Settings[Any]]) -> str:
-    """What refuses the config with this in place of what is refused now; empty if nothing does."""
-    token = INSTEAD.set(instead)
-    try:
-        read()
-    except ValueError as error:
-        return str(error)
-    finally:
-        INSTEAD.reset(token)
-    return ""
-
-
-def _short(message: str) -> str:
-    """Shortens long words and long messages in the middle; a value may have a megabyte."""
-    words = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...", message)
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 100]} ... {words[-90:]}"
-
-
-def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
+    refusals = Refusals()
     for key in config:
-        _check_namespace(key)
+        with refusals:
+            _check_namespace(key)
+    values = _values(config, refusals)
+    platform = ""
+    with refusals:
+        platform = _platform(values["cluster"])
+    return _read(config, values, platform, root, refusals)
+
+
+def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
+    """All blocks from the engine's config; what is not a map is refused, and empty here."""
     blocks = {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
         if key.startswith(f"{NAMESPACE}:")
     }
+    values: dict[str, Any] = {}
+    empty = {key: Refusals() for key in _KEYS}
+    for key in _KEYS:
+        values[key] = {}
+        with empty[key]:
+            values[key] = _structured(blocks, key)
     for key in blocks:
         if key not in _KEYS:
-            path, platform = f"{NAMESPACE}:{key}", platform_in(_structured(blocks, "cluster"))
-            raise ValueError(_in_block(path, key, platform) or no_such_key(path, key, _KEYS))
+            path, platform = f"{NAMESPACE}:{key}", platform_in(values["cluster"])
+            refusals.add(_in_block(path, key, platform) or no_such_key(path, key, _KEYS))
     for outer in ("cluster", "batch"):
-        if nested := [key for key in _structured(blocks, outer) if key in _KEYS]:
-            raise ValueError(
-                f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; rename the key to "
-                f"{NAMESPACE}:{nested[0]} and move it directly below config"
+        for nested in [key for key in values[outer] if key in _KEYS]:
+            refusals.add(
+                Refusal(
+                    (f"{NAMESPACE}:{outer}", nested),
+                    f"does not belong in {outer}",
+                    remedy=f"rename the key to {NAMESPACE}:{nested} and move it directly below "
+                    "config",
+                )
             )
-    values = {key: _structured(blocks, key) for key in _KEYS}
-    check_entry_names(values)
-    return _of_values(config, values, _platform(values["cluster"]), root)
+            del values[outer][nested], empty[nested]
+    for refusal in itertools.chain.from_iterable(empty.values()):
+        refusals.add(refusal)
+    with refusals:
+        check_entry_names(values)
+    return values
 
 
-def _in_block(path: str, key: str, platform: str) -> str:
-    """What refuses a key that belongs in a block without named entries; empty if none has it."""
+def _read(
+    config: Mapping[str, str],
+    values: dict[str, Any],
+    platform: str,
+    root: Path,
+    refusals: Refusals,
+) -> Settings[Any]:
+    """The settings; what refuses them is added to `refusals`, and all are raised together."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        for line in foreign_endpoints(config):
+            refusals.add(ValueError(line))
+
+    def again(refusal: Refusal, value: Any) -> Refusal | None:
+        """What refuses the setting with another value."""
+        trial = Refusals()
+        other = _with(values, _steps(refusal.path), refusal.given, value)
+        _resolved(config, other, platform, root, trial)
+        return next((each for each in trial if each.at == refusal.at), None)
+
+    settings = _resolved(config, values, platform, root, refusals)
+    if settings is not None:
+        return settings
+    explained = Refusals()
+    for refusal in refusals:
+        reason = _explained(refusal, values["cluster"], platform)
+        try:
+            explained.add(_narrowed(reason, partial(again, refusal)))
+        except LookupError:  # The value is not in the file, or in an object of a program.
+            explained.add(reason)
+    raise explained.first()
+
+
+def _narrowed(
+    refusal: Refusal, again: Callable[[Any], Refusal | None], *, twice: bool = True
+) -> Refusal:
+    """The refusal with what the other settings allow: otherwise, who follows it might be refused
+    once more."""
+    given, allowed = refusal.given, refusal.allowed
+    if not isinstance(allowed, Range):
+        if refusal.code != UNKNOWN_VALUE:
+            return refusal
+        reasons = [(word, again(word)) for word in allowed]
+        left = [word for word, reason in reasons if reason is None]
+        clause = next((reason.clause for _, reason in reasons if reason), "")
+        return refusal.but(allowed=left) if left else refusal.but(remedy=f"but {clause}")
+    ends = [end for end in (allowed.least, allowed.most) if end is not None]
+    for end in sorted(ends, key=lambda end: abs(end - given)):
+        if (narrower := again(end)) is None:
+            continue
+        if narrower.given != end:
+            fits = narrower.code != SENTENCE  # The reason is the same for every value.
+            return narrower if fits else refusal.but(remedy=f"but {narrower.clause}")
+        narrower = narrower.but(given=given)
+        if isinstance(narrower.allowed, Range):
+            return _narrowed(narrower, again, twice=False) if twice else narrower
+        return narrower if abs(end - given) == min(abs(end - given) for end in ends) else refusal
+    return refusal
+
+
+def _steps(path: Sequence[str | int]) -> list[str | int]:
+    """The keys and positions from the blocks down."""
+    first, *others = path
+    return [*f"{first}".removeprefix(f"{NAMESPACE}:").split("."), *others]
+
+
+def _with(value: Any, steps: Sequence[str | int], old: Any, new: Any) -> Any:
+    """A copy with `new` in the place of `old`; raises LookupError if that is not there."""
+    if not steps and value == old:
+        return new
+    step, *others = steps or ("",)
+    if isinstance(value, dict) and step in value:
+        return {**value, step: _with(value[step], others, old, new)}
+    if isinstance(value, list) and isinstance(step, int):
+        return [*value[:step], _with(value[step], others, old, new), *value[step + 1 :]]
+    raise LookupError(step)
+
+
+def _in_block(path: str, key: str, platform: str) -> Refusal | None:
+    """The refusal of a key that belongs in a block without named entries; None if none has it."""
     kinds = {name: block.args for name, block in BLOCKS.items() if block.names is None}
     if platform in PLATFORMS:
         kinds = {"cluster": PLATFORMS[platform].settings.CLUSTER, **kinds}
     for name, kind in kinds.items():
         if _has_key(kind, [key]):
-            return f"{path}: is a key of {name}; move it into {NAMESPACE}:{name}"
-    there = f"{NAMESPACE}:cluster.{key}"
-    elsewhere = platform in PLATFORMS and _on_other_platforms(NoSuchKey(there, key, ()), platform)
-    return f"{path}: {elsewhere}".replace(f"{there}:", f"cluster.{key}") if elsewhere else ""
+            remedy = f"move it into {NAMESPACE}:{name}"
+            return Refusal(path, f"is a key of {name}", remedy=remedy)
+    there = no_such_key((f"{NAMESPACE}:cluster", key), key, ())
+    elsewhere = _on_other_platforms(there, platform) if platform in PLATFORMS else there
+    if elsewhere is there:
+        return None
+    return elsewhere.but(path=path, reason=f"cluster.{key} {elsewhere.reason}")
 
 
 def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -233,7 +258,7 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     for key, value in given.items():
         path = f"{NAMESPACE}:{key}"
         if key not in _KEYS:
-            raise ValueError(no_such_key(path, key, _KEYS))
+            raise no_such_key(path, key, _KEYS)
         refuse_output(path, value)
         if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
             raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
@@ -251,35 +276,68 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return values, _platform(cluster)
 
 
-def _of_values(
+def _resolved(
+    config: Mapping[str, str],
+    values: dict[str, Any],
+    platform: str,
+    root: Path,
+    refusals: Refusals,
+) -> Settings[Any] | None:
+    """The settings, or None, with what refuses them: a check of several settings is made only if
+    none of them is refused on its own."""
+    if not refusals:
+        with refusals:
+            return _with_own(config, values, platform, root)
+    row = PLATFORMS.get(platform)
+    parts = [(key, block.args, block.names is not None) for key, block in BLOCKS.items()]
+    if row:
+        part = [("cluster", row.settings.CLUSTER, False), ("gpuPools", row.settings.POOL, True)]
+        parts = [*part, *parts]
+    for key, kind, named in parts:
+        if values[key]:
+            with refusals:
+                (decode_map if named else decode)(f"{NAMESPACE}:{key}", kind, values[key])
+    return None
+
+
+def _with_own(
     config: Mapping[str, str], values: dict[str, Any], platform: str, root: Path
 ) -> Settings[Any]:
     # Imported late: a stack on one platform does not need the catalog of another.
     module = PLATFORMS[platform].settings
-    _check_owner_keys(platform, values["cluster"])
-    teams = read_teams(values["teams"])
-    try:
+    refusals = Refusals()
+    with refusals:
+        _check_owner_keys(platform, values["cluster"])
+    with refusals:
+        teams = read_teams(values["teams"])
         cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
+    with refusals:
         pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
-    except NoSuchKey as error:
-        raise ValueError(_on_other_platforms(error, platform) or str(error)) from None
+    refusals.check()
     try:
         own = module.resolve(config, cluster, pool_args)
     except ValueError as error:
-        raise ValueError(in_team(str(error), module.CLUSTER, teams)) from None
-    try:
-        return _with_own(values, platform, own, teams, root)
-    except NoSuchPool as error:
-        if error.name not in getattr(cluster, "cpu_pools", ()):
-            raise
-        raise ValueError(
-            f"{error.path}: {error.name!r} is a CPU pool, and what the stack runs needs GPUs; "
-            "choose a pool of gpuPools, or create the pod yourself, with the nodeSelector "
-            f"{POOL_LABEL}: {error.name}"
-        ) from None
+        raise in_team(error, module.CLUSTER, teams) from None
+    return _with_blocks(values, platform, own, teams, root)
 
 
-def _with_own(
+def _explained(refusal: Refusal, cluster: Any, platform: str) -> Refusal:
+    """The refusal, with a reason that only the whole config shows."""
+    if refusal.code == UNKNOWN_KEY:
+        return _on_other_platforms(refusal, platform)
+    if refusal.code == UNKNOWN_POOL:
+        args = isinstance(cluster, dict)
+        cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
+        if refusal.given in (cpu_pools or ()):
+            return refusal.but(
+                reason="is a CPU pool, and what the stack runs needs GPUs",
+                remedy="choose a pool of gpuPools, or create the pod yourself, with the "
+                f"nodeSelector {POOL_LABEL}: {refusal.given}",
+            )
+    return refusal
+
+
+def _with_blocks(
     values: Mapping[str, Any],
     platform: str,
     own: Any,
@@ -287,36 +345,45 @@ def _with_own(
     root: Path,
 ) -> Settings[Any]:
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
-    monitoring = None
-    if values["monitoring"]:
-        path = f"{NAMESPACE}:monitoring"
-        monitoring = decode(path, MonitoringArgs, values["monitoring"])
-        monitoring = at(path, monitoring.on, platform, own.metrics)
-    of_teams = queues_of(teams, pools, own.access)
-    batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)
-    check_priorities(teams, batch)
-    namespaces = decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"])
-    auxiliary = Auxiliary(
-        accounts=read_accounts(
+    refusals, monitoring = Refusals(), None
+    with refusals:
+        if values["monitoring"]:
+            path = f"{NAMESPACE}:monitoring"
+            monitoring = decode(path, MonitoringArgs, values["monitoring"])
+            monitoring = at(path, monitoring.on, platform, own.metrics)
+    with refusals:
+        of_teams = queues_of(teams, pools, own.access)
+        batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)
+        check_priorities(teams, batch)
+    with refusals:
+        namespaces = decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"])
+    with refusals:
+        accounts = read_accounts(
             f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
-        ),
-        claims=read_claims(
+        )
+    with refusals:
+        claims = read_claims(
             f"{NAMESPACE}:volumeClaims", values["volumeClaims"], platform, own.access
-        ),
-    )
+        )
+    with refusals:
+        images = decode(f"{NAMESPACE}:images", ImagesArgs, values["images"])
+    refusals.check()
+    auxiliary = Auxiliary(accounts=accounts, claims=claims)
     available = Available(pools=pools, batch=batch, auxiliary=auxiliary, root=root)
+    running = {}
+    for key, block in RUNNING.items():
+        with refusals:
+            running[key] = block.read(f"{NAMESPACE}:{key}", values[key], available)
+    refusals.check()
     settings = Settings(
         platform=platform,
         own=own,
         namespaces=with_namespaces(namespaces, teams),
-        running={
-            key: block.read(f"{NAMESPACE}:{key}", values[key], available)
-            for key, block in RUNNING.items()
-        },
+        running=running,
         monitoring=monitoring,
         batch=batch,
         auxiliary=auxiliary,
-        images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
+        images=images,
     )
     check_names(settings)
     check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
@@ -347,10 +414,10 @@ def _platform(cluster: dict[str, Any]) -> str:
     refuse_output(path, named)
     if named is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
-            raise ValueError(no_such_key(f"{NAMESPACE}:cluster.{near[0]}", near[0], ["platform"]))
+            raise no_such_key((f"{NAMESPACE}:cluster", near[0]), near[0], ["platform"])
         raise ValueError(f"{path}: is missing; allowed: {', '.join(WRITTEN)}")
     if not isinstance(named, str) or named not in WRITTEN:
-        raise ValueError(f"{path}: {named!r} is not known; {unknown(str(named), WRITTEN)}")
+        raise unknown_value(path, named, WRITTEN)
     return platform
 
 
@@ -413,13 +480,13 @@ def _check_owner_keys(platform: str, cluster: Any) -> None:
             raise ValueError(f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}")
 
 
-def _on_other_platforms(error: NoSuchKey, platform: str) -> str:
-    """What refuses a key that other platforms have at the same place; empty if none has."""
-    block, *keys = error.path.removeprefix(f"{NAMESPACE}:").split(".")
-    part, keys = ("CLUSTER", keys) if block == "cluster" else ("POOL", keys[1:])
+def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
+    """The refusal of an unknown key, which says so if other platforms have it at this place."""
+    block, *steps = _steps(refusal.path)
+    part, keys = ("CLUSTER", steps) if block == "cluster" else ("POOL", steps[1:])
     have = [name for name, row in PLATFORMS.items() if _has_key(getattr(row.settings, part), keys)]
-    if error.renamed or not have:
-        return ""
+    if not have or block not in ("cluster", "gpuPools"):
+        return refusal
     here = platform.removesuffix("-existing")
     names = [
         f"{name} without existing"
@@ -428,12 +495,15 @@ def _on_other_platforms(error: NoSuchKey, platform: str) -> str:
         for name in have
         if name.removesuffix("-existing") not in {*have} - {name}
     ]
-    own = f"use {error.counterpart} on {here}" if error.counterpart else "drop it"
-    advice = _INSTEAD.get((here, error.path.rpartition(".")[2]), own)
-    return f"{error.path}: is only available on {' and '.join(names)}; {advice}"
+    own = f"use {refusal.meant} on {here}" if refusal.meant else "drop it"
+    return Refusal(
+        refusal.path,
+        f"is only available on {' and '.join(names)}",
+        remedy=_INSTEAD.get((here, f"{keys[-1]}"), own),
+    )
 
 
-def _has_key(kind: Any, keys: Sequence[str]) -> bool:
+def _has_key(kind: Any, keys: Sequence[str | int]) -> bool:
     """Whether a class of args, or what a field of one holds, has the key at this path."""
     kind = unwrapped(kind)[0]
     inner = get_args(kind)
@@ -442,9 +512,9 @@ def _has_key(kind: Any, keys: Sequence[str]) -> bool:
     if get_origin(kind) is Mapping:
         return _has_key(inner[1], keys[1:])
     if get_origin(kind) is Sequence:
-        return _has_key(inner[0], keys)
+        return _has_key(inner[0], keys[1:])
     hints = {camel(field.name): field.name for field in fields(kind)} if is_dataclass(kind) else {}
-    name = hints.get(keys[0].partition("[")[0])
+    name = hints.get(f"{keys[0]}")
     return name is not None and _has_key(type_hints(kind)[name], keys[1:])
 
 

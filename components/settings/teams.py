@@ -15,6 +15,7 @@ from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
 from ..decode import NAMESPACE, at, decode, decode_map, shown, type_hints
 from ..gpu.pod_args import NamespaceArgs
+from ..refusal import Refusal, Refusals
 
 PATH = f"{NAMESPACE}:teams"
 _ROLE = "arn:aws:iam::ACCOUNT:role/NAME"
@@ -60,7 +61,7 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
         _check_people(teams, users)
         return at(path, replace, cluster, users=users) if members else cluster
     except ValueError as error:
-        raise ValueError(in_team(str(error), kind, teams)) from None
+        raise in_team(error, kind, teams) from None
 
 
 def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, list[str]]:
@@ -131,14 +132,22 @@ def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> 
             (batch or BatchArgs()).check_priority(path, priority)
 
 
-def in_team(message: str, kind: type[Any], teams: Mapping[str, TeamArgs]) -> str:
-    """The message about a user of the cluster, with the key of the team of that user."""
-    for name, arns in _principals(kind, teams).items():
-        for position, arn in enumerate(arns):
-            user = f"{NAMESPACE}:cluster.users.{name}.principals[{position}]"
-            member = f"{PATH}.{name}.members[{teams[name].members.index(arn)}]"
-            message = message.replace(user, member)
-    return message
+def in_team(error: ValueError, kind: type[Any], teams: Mapping[str, TeamArgs]) -> Refusal:
+    """The refusals of users of the cluster, with the keys of the teams of these users."""
+    members = {
+        f"{NAMESPACE}:cluster.users.{name}.principals[{position}]": (
+            f"{PATH}.{name}.members[{teams[name].members.index(arn)}]"
+        )
+        for name, arns in _principals(kind, teams).items()
+        for position, arn in enumerate(arns)
+    }
+    refusals = Refusals()
+    for refusal in Refusal.of(error).every:
+        moved = refusal.but(path=members.get(refusal.at, refusal.path))
+        for user, member in members.items():
+            moved = moved.but(reason=moved.reason.replace(user, member))
+        refusals.add(moved)
+    return refusals.first()
 
 
 def queues_of(

@@ -1,8 +1,8 @@
 """Everything that is wrong in a stack's file, each with its line; no engine, no cloud, no SDK.
 
-The program stops at the first error. Here, an invalid part is corrected or removed if nothing else
-depends on it, and the rest is read again: at most one finding for each pool, workload, queue and
-job in addition to its misspelt keys, and none after one of the cluster.
+The program stops after the errors that do not depend on each other. Here, an invalid part is
+corrected or removed if nothing else depends on it, and the rest is read again; after one of the
+cluster, nothing is.
 """
 
 import copy
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from components.catalog import kubernetes as names
+from components.refusal import Refusal
 from components.settings.blocks import RUNNING
 from components.settings.load import from_config
 from stacks.definition.files import (
@@ -133,6 +134,7 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
         plain if _has_kubeconfig(plain) else with_kubeconfig(plain, NOWHERE)
     )
     guessed: set[str] = set()
+    shown: set[str] = set()
     for _ in range(_MOST):
         if rest is None:
             return
@@ -140,10 +142,22 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
             from_config(flat(rest), source)
             return
         except ValueError as error:
-            # The value belongs to a guessed name, so an error in it means nothing.
-            if str(error).partition(": ")[0] not in guessed:
-                yield str(error)
-            rest = _put_right(rest, str(error), guessed)
+            before = copy.deepcopy(rest)
+            for refusal in Refusal.of(error).every:
+                # The value belongs to a guessed name, so an error in it means nothing.
+                if refusal.at not in guessed and str(refusal) not in shown:
+                    shown.add(str(refusal))
+                    yield str(refusal)
+                if rest is not None and not _removed(refusal.at, before, rest):
+                    rest = _put_right(rest, str(refusal), guessed)
+
+
+def _removed(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the block or the entry that contains the path is only in the config before."""
+    block = path.partition(".")[0]
+    if _entry(before.get(block), path, f"{block}.") is None:
+        return block in before and block not in after
+    return _entry(after.get(block), path, f"{block}.") is None
 
 
 def _has_kubeconfig(config: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ def spots(platform: str, *kinds: type) -> Iterator[tuple[str, Config, int]]:
 
 
 def refused_again(key: str, start: Config, position: int) -> list[Any]:
-    """The refusals of a number and of an end of its range, unless the first one speaks of both."""
+    """The refusals of a number and of an end of its range, unless the first one has the reason."""
     config = copy.deepcopy(start)
     block, name = [*places(config, key)][position]
     found = []
@@ -52,7 +52,8 @@ def refused_again(key: str, start: Config, position: int) -> list[Any]:
         for end in filter(None, match.groups() if match else ()):
             block[name] = int(end)
             again = refusal(config) or ""
-            if again.startswith(f"{path}: ") and f"; but {end} " not in says:
+            why = again.removeprefix(f"{path}: ").removeprefix(f"{end} ")
+            if again.startswith(f"{path}: ") and why not in says:
                 found.append((says, again))
     return found
 

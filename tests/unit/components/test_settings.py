@@ -15,8 +15,10 @@ from components.decode import camel
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.platforms import PLATFORMS
+from components.refusal import Refusal
 from components.settings import load as settings
 from components.settings.endpoints import foreign_endpoints
+from stacks.definition.validation import refusals
 from tests.program.effects import STACK_OF
 from tests.program.environments import (
     as_engine_config,
@@ -279,3 +281,68 @@ def test_what_nobody_reads_is_refused_in_a_short_line(value: str) -> None:
     assert said.startswith("gpu-cluster:gpuPools")
     assert len(said) <= 2000
     assert "\n" not in said
+
+
+TOGETHER = {
+    "gke": (
+        "dev",
+        [
+            ["gpu-cluster:gpuPools", "train-gpu", "accelerator", "nvidia-t4"],
+            ["gpu-cluster:gpuPools", "train-gpu", "driver", "manged"],
+            ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", -1],
+            ["gpu-cluster:workloads", "sample-gpu-pod", "kind", "jobb"],
+        ],
+        [
+            "gpuPools.train-gpu.driver: 'manged' is not known; did you mean 'managed'?",
+            "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
+            "gpuPools.train-gpu.accelerator: 'nvidia-t4' is not known; did you mean",
+            "workloads.sample-gpu-pod.kind: 'jobb' is not known; did you mean 'job'?",
+        ],
+    ),
+    "gke-autopilot": (
+        "autopilot",
+        [
+            ["gpu-cluster:gpuPools", "t4", "accelerator", "nvidia-t4"],
+            ["gpu-cluster:gpuPools", "t4", "capacityType", "spott"],
+        ],
+        [
+            "gpuPools.t4.capacityType: 'spott' is not known; did you mean 'spot'?",
+            "gpuPools.t4.accelerator: 'nvidia-t4' is not known; did you mean",
+        ],
+    ),
+    "machine": (
+        "dev",
+        [
+            ["gpu-cluster:gpuPools", "train-gpu", "machineType", "g9-standard-4"],
+            ["gpu-cluster:gpuPools", "train-gpu", "driver", "manged"],
+        ],
+        [
+            "gpuPools.train-gpu.driver: 'manged' is not known; did you mean 'managed'?",
+            "gpuPools.train-gpu.machineType: 'g9-standard-4' is not a machine type that carries",
+        ],
+    ),
+}
+"""Changes that are refused together -> the beginnings of the lines, in any order."""
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_refusals_that_do_not_follow_from_each_other_are_raised_together(name: str) -> None:
+    """By the program and by `gpu-cluster validate`, each in one line."""
+    stack, changes, expected = TOGETHER[name]
+    values = with_changes(values_of(stack), changes)
+    with pytest.raises(Refusal) as refused:
+        settings.from_config(as_engine_config(values))
+    lines = [str(refusal) for refusal in refused.value.every]
+    assert len(lines) == len(expected)
+    for line, start in zip(sorted(lines), sorted(expected), strict=True):
+        assert line.startswith(f"gpu-cluster:{start}")
+    assert {*lines} <= {*refusals(values)}
+
+
+def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> None:
+    """The rule would judge a value that nobody wants: minNodes above maxNodes."""
+    pool = ("gpu-cluster:gpuPools", "train-gpu")
+    values = with_changes(values_of("dev"), [[*pool, "minNodes", 9], [*pool, "maxNodes", -1]])
+    with pytest.raises(Refusal) as refused:
+        settings.from_config(as_engine_config(values))
+    assert [each.at for each in refused.value.every] == ["gpu-cluster:gpuPools.train-gpu.maxNodes"]

@@ -1,0 +1,206 @@
+"""What is wrong with a setting, as a value: where, what was given, what is allowed, what to do.
+
+    raise Refusal("maxNodes", "is below minNodes 2", given=self.max_nodes, remedy="raise it")
+    with refusals: decode_one(...)  # refusals = Refusals(): the next check runs in any case
+    except ValueError as error: raise Refusal.of(error).under(path, name) from None
+
+A path is relative until readers have put the keys above it in front. Nothing reads a text.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from .catalog.spelling import nearest
+
+UNKNOWN_KEY = "unknown-key"
+"""Code of a key that its block does not have."""
+UNKNOWN_VALUE = "unknown-value"
+"""Code of a word that is not one of those allowed."""
+SENTENCE = "sentence"
+"""Code of the reason of an error without fields, which may speak of the value."""
+UNKNOWN_POOL = "unknown-pool"
+"""Code of a name that no GPU pool has."""
+_LONG_WORD = re.compile(r"\S{200,}")
+_LONGEST = 2000
+"""Maximum length of a line; the longest list of allowed values has about half of that."""
+_DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
+"""A date without quotes, as the engine passes it."""
+_NOT_SHOWN = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers that are allowed: at least one end is not None."""
+
+    least: float | None
+    most: float | None
+
+    def __str__(self) -> str:
+        if self.least is None:
+            return f"at most {self.most}"
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+
+class Refusal(ValueError):
+    """The refusal of one setting, with those that were found besides in `further`.
+
+    Its text is one line: `path: given reason; allowed: ...; remedy`.
+    """
+
+    def __init__(
+        self,
+        path: str | Sequence[str | int],
+        reason: str,
+        *,
+        given: Any = _NOT_SHOWN,
+        allowed: Sequence[Any] | Range = (),
+        remedy: str = "",
+        code: str = "",
+        meant: str = "",
+        further: Sequence["Refusal"] = (),
+    ) -> None:
+        super().__init__(path, reason)
+        self.path = (path,) if isinstance(path, str) else tuple(path)
+        """The keys and list positions, from the outermost; the first may be a dotted path."""
+        self.reason = reason
+        """A clause that follows the given value, or the path."""
+        self.given = given
+        """The user's value, which the line shows, or the unknown key, which is in the path."""
+        self.allowed = allowed
+        """Values or numbers, in the order in which they are listed."""
+        self.remedy = remedy
+        """What to do, unless it follows from what is allowed."""
+        self.code = code
+        """For programs: one of the constants above, or empty."""
+        self.meant = meant
+        """What an unknown key or word most likely stands for, if that is not its spelling."""
+        self.further = tuple(further)
+
+    @classmethod
+    def of(cls, error: ValueError) -> "Refusal":
+        """The error as a refusal; one without fields begins with its path and a colon."""
+        if isinstance(error, Refusal):
+            return error
+        path, _, reason = str(error).partition(": ")
+        return cls((path,), reason, code=SENTENCE)
+
+    @property
+    def every(self) -> tuple["Refusal", ...]:
+        """This refusal and the further ones, each on its own."""
+        return (self.but(further=()), *self.further)
+
+    @property
+    def at(self) -> str:
+        """The path as a user writes it: `gpu-cluster:cluster.zones[0]`."""
+        text = ""
+        for key in self.path:
+            text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+        return text
+
+    @property
+    def clause(self) -> str:
+        """The line without its path."""
+        shows = self.given is not _NOT_SHOWN and self.code != UNKNOWN_KEY
+        reason = f"{self._shown()} {self.reason}" if shows else self.reason
+        return "; ".join(filter(None, (reason, self._allowed(), self.remedy)))
+
+    def but(self, **fields: Any) -> "Refusal":
+        """The same refusal with other fields."""
+        kept = ("path", "reason", "given", "allowed", "remedy", "code", "meant", "further")
+        return Refusal(**({name: getattr(self, name) for name in kept} | fields))
+
+    def under(self, *path: str | int) -> "Refusal":
+        """The same refusals of a setting below this path."""
+        further = tuple(refusal.under(*path) for refusal in self.further)
+        return self.but(path=(*path, *self.path), further=further)
+
+    def __str__(self) -> str:
+        line = ": ".join(filter(None, (self.at, self.clause)))
+        line = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...", line)
+        if len(line) > _LONGEST:
+            line = f"{line[: _LONGEST - 100]} ... {line[-90:]}"
+        if _DATE.search(line):
+            line += "; if the file has a date there, put it in quotes"
+        # A key may contain a line break, and is shown as part of the path.
+        return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+
+    def _shown(self) -> str:
+        number = isinstance(self.given, float) and isinstance(self.allowed, Range)
+        return f"{self.given:g}" if number else shown(self.given)
+
+    def _allowed(self) -> str:
+        if isinstance(self.allowed, Range):
+            return f"allowed: {self.allowed}"
+        words = [str(value) for value in self.allowed]
+        if not words:
+            return ""
+        if self.code in (UNKNOWN_KEY, UNKNOWN_VALUE):
+            near = nearest(self.meant or str(self.given)[:100], words, 0.6)
+            hint = f"did you mean {near!r}? " if near else ""
+            return f"{hint}allowed: {', '.join(words)}"
+        return f"allowed: {', '.join(words)}"
+
+
+class Refusals:
+    """A context that collects refusals of checks which do not depend on each other."""
+
+    def __init__(self) -> None:
+        self._by_line: dict[str, Refusal] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_line)
+
+    def __iter__(self) -> Iterator[Refusal]:
+        return iter(self._by_line.values())
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, ValueError):
+            return False
+        self.add(error)
+        return True
+
+    def add(self, error: ValueError) -> None:
+        """Adds the refusals of an error, each once."""
+        for refusal in Refusal.of(error).every:
+            self._by_line.setdefault(str(refusal), refusal)
+
+    def first(self) -> Refusal:
+        """The first refusal, with the others as its further ones."""
+        first, *further = self._by_line.values()
+        return first.but(further=further)
+
+    def check(self) -> None:
+        """Raises the first refusal, with the others; nothing if there is none."""
+        if self._by_line:
+            raise self.first()
+
+
+def unknown_value(path: str | Sequence[str | int], given: Any, allowed: Collection[Any]) -> Refusal:
+    """The refusal of a word that is not one of those allowed."""
+    words = sorted(allowed, key=str)
+    return Refusal(path, "is not known", given=given, allowed=words, code=UNKNOWN_VALUE)
+
+
+def unknown(word: str, allowed: Collection[str]) -> str:
+    """Suggests the `allowed` word nearest to `word`, and lists all of them."""
+    # A longer word is not a misspelt name.
+    near = nearest(word[:100], allowed, 0.6)
+    return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
+
+
+def shown(value: object) -> str:
+    """The value as the user wrote it, shortened to fit into a line."""
+    try:
+        text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
+    except RecursionError:
+        text = "a value nested too deeply"
+    return text if len(text) <= 60 else text[:57] + "..."
