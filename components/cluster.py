@@ -173,11 +173,9 @@ class GpuPool:
     """Maximum CPU that a node has for pods, in thousandths of a core; None if it is not known."""
     memory_mib: int | None = None
     """Maximum memory that a node has for pods, in MiB; None if it is not known."""
-    keeps_pods: bool = True
-    """Whether pods may keep their node; GKE Autopilot does not allow it for Spot pods."""
-    karpenter: bool | None = None
-    """Whether Karpenter (including EKS Auto Mode's) removes its nodes; None if not, because older
-    versions, which read published pools, do not have the key."""
+    stay_annotations: Mapping[str, str] = field(default_factory=dict)
+    """The annotations of a pod that must not be evicted in favor of fewer nodes, as its scaler
+    reads them; empty if the platform does not allow any."""
     all_at_once: AllAtOnce | None = None
     """How a job gets either all of its nodes or none; None if the pool grows for any pod."""
     topology: Sequence[str] | None = None

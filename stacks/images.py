@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from components.catalog import images
+from components.eks.existing_args import controller
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
 from stacks.definition.settings import config_of, settings_of
@@ -52,10 +53,10 @@ def references(settings: Settings[Any]) -> Iterator[str]:
                 yield images.PARTITION_GPUS.reference
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
-    if isinstance(settings.own, EksSettings) and (options := settings.own.cluster.autoscaler):
-        autoscaler = images.cluster_autoscaler(settings.own.cluster.version)
-        assert autoscaler is not None
-        yield options.image or autoscaler.reference
+    if isinstance(settings.own, EksSettings):
+        options = controller(settings.own.cluster)
+        if options is not None:
+            yield options.image_for(settings.own.cluster.version)
     if settings.batch and settings.batch.job_set:
         yield images.JOBSET.reference
     if settings.batch and settings.batch.queues:

@@ -69,6 +69,8 @@ def _spec(
 ) -> dict[str, Any]:
     return {
         "role": site.role,
+        # Nodes enforce NetworkPolicies, and admit what none of them forbids.
+        "networkPolicy": "DefaultAllow",
         **located(site, places, security_groups),
         "ephemeralStorage": {"size": f"{gib}Gi", **({"kmsKeyID": site.key} if site.key else {})},
         **({"tags": dict(site.tags)} if site.tags else {}),

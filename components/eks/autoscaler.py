@@ -14,7 +14,6 @@ from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from ..catalog import images
 from ..cluster import Cluster
 from ..rights import declare as declare_rights
 from . import regions
@@ -262,7 +261,7 @@ def _deployment(
                 "containers": [
                     {
                         "name": NAME,
-                        "image": options.image or _image(version),
+                        "image": options.image_for(version),
                         "command": ["./cluster-autoscaler"],
                         "args": [
                             *(f"--{flag}={value}" for flag, value in flags.items()),
@@ -288,9 +287,3 @@ def _deployment(
             },
         },
     }
-
-
-def _image(minor: str) -> str:
-    image = images.cluster_autoscaler(minor)
-    assert image is not None
-    return image.reference

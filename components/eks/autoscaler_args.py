@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
 
+from ..catalog import images
 from ..decode import camel
 from ..effect import Sent, Tries
 from ..limits import IMAGE, Limit, check_limits, matching, pattern
@@ -124,6 +125,12 @@ class EksAutoscalerArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+    def image_for(self, version: str) -> str:
+        """The autoscaler's image for a Kubernetes minor version of the catalog."""
+        image = images.cluster_autoscaler(version)
+        assert image is not None, "each version of EKS has a row"
+        return self.image or image.reference
 
     def flags(self, cluster: str) -> dict[str, str]:
         """Every flag except the extra ones, for the cluster of this name."""

@@ -269,6 +269,15 @@ class EksExistingClusterArgs:
 
 
 AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
+
+
+def controller(args: AnyEksClusterArgs) -> EksAutoscalerArgs | EksKarpenterArgs | None:
+    """The options of the scaler that the stack runs in the cluster; None if AWS or the cluster's
+    owner runs it."""
+    options = {"cluster-autoscaler": args.autoscaler, "karpenter": args.karpenter}
+    return options.get(args.scaler)
+
+
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Policies for joining the cluster and pulling images; the CNI has its own permissions."""
 _AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")

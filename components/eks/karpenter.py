@@ -15,7 +15,6 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from .. import definitions
-from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..rights import declare as declare_rights
@@ -233,7 +232,7 @@ def _deployment(
                 "containers": [
                     {
                         "name": "controller",
-                        "image": args.image or images.KARPENTER.reference,
+                        "image": args.image_for(),
                         "env": environment,
                         "ports": [
                             {"name": "http-metrics", "container_port": _METRICS},

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
+from ..catalog import images
 from ..effect import Sent, Tries
 from ..limits import IMAGE, check_limits, matching
 
@@ -77,6 +78,10 @@ class EksKarpenterArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
+
+    def image_for(self, version: str = "") -> str:
+        """The controller's image; one for every Kubernetes `version`."""
+        return self.image or images.KARPENTER.reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

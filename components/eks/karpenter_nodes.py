@@ -2,6 +2,7 @@
 
 import pulumi
 import pulumi_aws as aws
+import pulumi_kubernetes as kubernetes
 
 from .. import ownership
 from ..cluster import Cluster
@@ -20,7 +21,7 @@ def declare_karpenter(
     eks: EksCluster | EksExistingCluster,
     cluster: Cluster,
     opts: pulumi.ResourceOptions,
-) -> list[EksKarpenterPool]:
+) -> list[pulumi.Resource]:
     """Declares Karpenter, unless the cluster has an existing one, and the pools."""
     args = settings.cluster
     before: list[pulumi.Resource] = list(eks.before_nodes)
@@ -78,7 +79,7 @@ def declare_auto_mode(
     eks: EksCluster | EksExistingCluster,
     cluster: Cluster,
     opts: pulumi.ResourceOptions,
-) -> list[EksKarpenterPool]:
+) -> list[pulumi.Resource]:
     """Declares the pools of a cluster whose nodes EKS Auto Mode launches."""
     args = settings.cluster
     assert eks.node_role is not None
@@ -95,10 +96,22 @@ def declare_auto_mode(
         auto_nodes.cpu_nodes(name, cpu, cpu.zones or args.network.places, site)
         for name, cpu in args.cpu_pools.items()
     ]
-    return [
+    pools: list[pulumi.Resource] = [
         EksKarpenterPool(one.name, one, cluster=cluster, depends_on=eks.before_nodes, opts=opts)
         for one in nodes
     ]
+    if eks.control_plane is not None:
+        # Without it, NetworkPolicies are accepted and not enforced; in an existing cluster, it
+        # belongs to the owner. docs.aws.amazon.com/eks/latest/userguide/auto-net-pol.html
+        pools.append(
+            kubernetes.core.v1.ConfigMap(
+                "network-policies",
+                metadata={"name": "amazon-vpc-cni", "namespace": "kube-system"},
+                data={"enable-network-policy-controller": "true"},
+                opts=cluster.options(eks),
+            )
+        )
+    return pools
 
 
 def gates(settings: EksSettings, *, repair: bool) -> list[str]:

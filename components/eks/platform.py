@@ -10,30 +10,32 @@ from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
+from ..scalers import SCALERS
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .existing_cluster import EksExistingCluster
 from .karpenter_nodes import declare_auto_mode, declare_karpenter
-from .karpenter_pool import EksKarpenterPool
 from .node_group import EksGpuNodeGroup
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
 from .settings import EksSettings
-from .storage import AUTO_MODE, PROVISIONER, EksDisks, EksStorage
+from .storage import EksDisks, EksStorage
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
     """Declares an EKS cluster, unless it is an existing one, with its GPU node groups, their
     autoscaler, and permissions for what `runs` on it."""
     args, provider, top = settings.cluster, settings.provider, runs.component_options
+    scaler = SCALERS[args.scaler]
+    assert scaler.disks is not None
     eks: EksCluster | EksExistingCluster
     if isinstance(args, EksClusterArgs):
         mounts = any(account.buckets for account in runs.accounts.values())
         eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
     else:
         eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
-    groups = _node_groups(settings, eks, top) if args.scaler == "cluster-autoscaler" else []
+    groups = _node_groups(settings, eks, top) if scaler.node_groups else []
     access = None
     if runs.accounts:
         access = EksPodAccess(
@@ -47,7 +49,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         )
     volumes: Mapping[str, ClaimVolume] = {}
     if runs.claims:
-        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.zones, opts=top).volumes
+        volumes = EksDisks(
+            "disks", runs.claims, args=args, driver=scaler.disks, zones=eks.zones, opts=top
+        ).volumes
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -73,14 +77,13 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         buckets=settings.access.buckets,
         volumes=volumes,
         deleted_with=eks.control_plane,
-        launches_nodes=args.scaler != "cluster-autoscaler",
+        launches_nodes=scaler.in_cluster,
         parent=runs.parent,
     )
-    launched: list[EksKarpenterPool] = []
-    if args.scaler == "karpenter":
-        launched = declare_karpenter(settings, eks, cluster, top)
-    elif args.scaler == "auto-mode":
-        launched = declare_auto_mode(settings, eks, cluster, top)
+    launched: list[pulumi.Resource] = []
+    if scaler.in_cluster:
+        declare_pools = declare_auto_mode if scaler.serves_system else declare_karpenter
+        launched += declare_pools(settings, eks, cluster, top)
     _remember(settings, [eks, *groups, *launched], runs)
     if eks.control_plane or runs.claims:
         EksStorage(
@@ -88,10 +91,10 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             cluster=cluster,
             key=args.disks_encryption_key,
             default=eks.control_plane is not None,
-            provisioner=AUTO_MODE if args.scaler == "auto-mode" else PROVISIONER,
+            driver=scaler.disks,
             opts=top,
         )
-    if args.autoscaler is not None and args.scaler == "cluster-autoscaler":
+    if args.autoscaler is not None and scaler.node_groups:
         ClusterAutoscaler(
             "cluster-autoscaler",
             args.autoscaler,
@@ -147,7 +150,7 @@ def _node_groups(
 
 def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Runs) -> None:
     """Records the settings. No change of a Karpenter pool replaces it: its nodes follow."""
-    groups = settings.cluster.scaler == "cluster-autoscaler"
+    groups = SCALERS[settings.cluster.scaler].node_groups
     LastingSettings(
         settings.cluster,
         {name: pool.args for name, pool in settings.pools.items()},

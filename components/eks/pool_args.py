@@ -1,7 +1,7 @@
 """The settings of a GPU node group on EKS, and the pool that follows from them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ from ..fallback import check_keys
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
 from ..refusal import Refusal
-from ..scaler import NotWith, check_scaler
+from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
@@ -158,7 +158,7 @@ class EksGpuNodeGroupArgs:
     """Additional taints; `GPU_TAINT` is always set."""
     startup_taints: Annotated[
         Sequence[Taint],
-        Sent("NodeGroup taints[]", "Tag"),
+        Sent("NodeGroup taints[]", "Tag", "NodePool spec.template.spec.startupTaints[]"),
         Tries([{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}]),
     ] = ()
     """Taints that are removed from a node once it is set up: no pod of this stack tolerates them,
@@ -396,16 +396,26 @@ class EksGpuNodeGroupArgs:
     def cpu_millis(self) -> int | None:
         """CPU that the smallest of its nodes has for pods, in thousandths of a core; None if the
         shape of an instance type is uncertain."""
-        return None if self._sizes is None else min(cpu for cpu, _, _ in self._sizes)
+        return self._room(min)[0]
 
     @property
     def memory_mib(self) -> tuple[int | None, int | None]:
         """Maximum and minimum memory that the smallest of its nodes has for pods, in MiB."""
+        return self._room(min)[1:]
+
+    def _room(
+        self, node: Callable[[Iterable[int]], int]
+    ) -> tuple[int | None, int | None, int | None]:
+        """CPU in thousandths of a core, and maximum and minimum memory in MiB, that a node has for
+        pods. `node`: `min` for the smallest type of the pool, `max` for the largest."""
         if self._sizes is None:
-            return None, None
+            return None, None, None
         least = [mib for _, _, mib in self._sizes if mib is not None]
-        most = min(most for _, most, _ in self._sizes)
-        return most, min(least) if len(least) == len(self._sizes) else None
+        return (
+            node(cpu for cpu, _, _ in self._sizes),
+            node(most for _, most, _ in self._sizes),
+            node(least) if len(least) == len(self._sizes) else None,
+        )
 
     @property
     def _sizes(self) -> list[tuple[int, int, int | None]] | None:
@@ -456,7 +466,7 @@ class EksGpuNodeGroupArgs:
         )
 
     def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
-        if cluster.scaler != "cluster-autoscaler":
+        if not SCALERS[cluster.scaler].node_groups:
             reservations.check_order(self.fallback)
             return
         for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
@@ -499,15 +509,16 @@ class EksGpuNodeGroupArgs:
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         accelerator = catalog.accelerator_label(self.gpu_model)
+        # Cluster Autoscaler knows the first type only; Karpenter starts one that the pod fits on.
+        row = SCALERS[scaler]
+        cpu_millis, most, least = self._room(max if row.in_cluster else min)
         return GpuPool(
             name=name,
             accelerator=accelerator,
             models=[model for model in GPUS if catalog.accelerator_label(model) == accelerator],
-            cpu_millis=self.cpu_millis,
+            cpu_millis=cpu_millis,
             # At zero, the autoscaler starts no node for a pod that requests more than the tags say.
-            memory_mib=self.memory_mib[1] or self.memory_mib[0]
-            if self.min_nodes == 0
-            else self.memory_mib[0],
+            memory_mib=least or most if self.min_nodes == 0 else most,
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
@@ -522,13 +533,13 @@ class EksGpuNodeGroupArgs:
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
             spot="spot" in self.purchases,
-            karpenter=True if scaler != "cluster-autoscaler" else None,
+            stay_annotations=row.stay_annotations(spot="spot" in self.purchases),
             topology=names.EKS_TOPOLOGY if self.topology_aware else None,
             sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
             device_plugin=self.os != "bottlerocket"
             and self.device_plugin == "nvidia"
-            and scaler != "auto-mode",
+            and not row.serves_system,
             # Images of al2023 differ in what their NVIDIA runtime accepts (amazon-eks-ami issue
             # 2706); containerd has CDI enabled from Kubernetes 1.32 (nodeadm's template).
             cdi=self.os != "bottlerocket" or None,
@@ -582,7 +593,7 @@ class EksGpuNodeGroupArgs:
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """Warnings about the pool in its cluster, each without the path that precedes it."""
-        groups = cluster.scaler == "cluster-autoscaler"
+        groups = SCALERS[cluster.scaler].node_groups
         if self.max_nodes > 1 and len(places) > 1 and groups:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
             yield (

@@ -54,10 +54,7 @@ class EksSettings:
         return Access(
             rights="policies",
             buckets=_bucket_driver(self.region),
-            # Auto Mode's own driver creates disks, and deletes them with their claims.
-            disks=None
-            if self.cluster.scaler == "auto-mode"
-            else Disks(
+            disks=Disks(
                 region=self.region,
                 zones=tuple(self.cluster.network.zones),
                 pool_key="subnetIds" if self.cluster.network.subnet_ids else "zones",

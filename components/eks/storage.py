@@ -13,13 +13,9 @@ import pulumi_kubernetes as kubernetes
 from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Disk
 from ..kept_disks import refusing_lost_disks
+from ..scalers import SCALERS
 from .disk_args import STORAGE_CLASS
 from .existing_args import AnyEksClusterArgs
-
-PROVISIONER = "ebs.csi.aws.com"
-AUTO_MODE = "ebs.csi.eks.amazonaws.com"
-"""The provisioner of Auto Mode, which includes the driver.
-https://docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html"""
 
 
 class EksStorage(pulumi.ComponentResource):
@@ -34,11 +30,11 @@ class EksStorage(pulumi.ComponentResource):
         cluster: Cluster,
         key: str | None,
         default: bool = True,
-        provisioner: str = PROVISIONER,
+        driver: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`key`: the ARN of the KMS key that encrypts them; None for the account's default.
-        `default`: whether claims without a class get this one."""
+        `default`: whether claims without a class get this one. `driver`: the CSI driver."""
         super().__init__("gpu-cluster:eks:Storage", name, None, opts)
         self.storage_class = kubernetes.storage.v1.StorageClass(
             name,
@@ -48,7 +44,7 @@ class EksStorage(pulumi.ComponentResource):
                     "storageclass.kubernetes.io/is-default-class": str(default).lower()
                 },
             },
-            provisioner=provisioner,
+            provisioner=driver,
             parameters={"type": "gp3", "encrypted": "true", **({"kmsKeyId": key} if key else {})},
             # A volume is created in the zone of its pod, which is not known before the pod is
             # scheduled.
@@ -75,10 +71,12 @@ class EksDisks(pulumi.ComponentResource):
         claims: Mapping[str, Disk],
         *,
         args: AnyEksClusterArgs,
+        driver: str,
         zones: Mapping[str, pulumi.Input[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`zones`: the zones of the stack's own network, as in the settings -> their names."""
+        """`driver`: the CSI driver that attaches them. `zones`: the zones of the stack's own
+        network, as in the settings -> their names."""
         zone_of = {claim: disk.zone or args.network.places[0] for claim, disk in claims.items()}
         remembered, guard = refusing_lost_disks(
             "zones-of-disks", {claim: {"zone": zone} for claim, zone in zone_of.items()}
@@ -100,16 +98,14 @@ class EksDisks(pulumi.ComponentResource):
                 tags={
                     "Name": f"{args.name}-{claim}",
                     **args.tags,
-                    # AmazonEBSCSIDriverPolicyV2 requires this tag for volumes that the driver did
-                    # not create.
-                    "ebs.csi.aws.com/cluster": "true",
+                    **_tag_for(driver, args.name),
                     **ownership.aws_tags(),
                 },
                 # Another key would replace the disk, and its data would be lost.
                 opts=pulumi.ResourceOptions(parent=self, ignore_changes=["kmsKeyId"]),
             )
             volumes[claim] = ClaimVolume(
-                driver=PROVISIONER,
+                driver=driver,
                 handle=volume.id,
                 gib=disk.gib,
                 storage_class=STORAGE_CLASS,
@@ -117,3 +113,12 @@ class EksDisks(pulumi.ComponentResource):
             )
         self.volumes = volumes
         self.register_outputs({})
+
+
+def _tag_for(driver: str, cluster: str) -> dict[str, str]:
+    """The tag with which AWS's policy for the driver lets it attach a volume that it did not
+    create: AmazonEBSCSIDriverPolicyV2, for Auto Mode AmazonEKSBlockStoragePolicy (read
+    2026-11-28)."""
+    if driver == SCALERS["auto-mode"].disks:
+        return {"eks:eks-cluster-name": cluster}
+    return {"ebs.csi.aws.com/cluster": "true"}

@@ -9,6 +9,7 @@ from annotated_types import Ge, Interval, MinLen
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..effect import Sent, Silent, Tries
 from ..limits import Hint, Labels, check_limits
+from ..scalers import SCALERS
 
 _MAX_MPS_CLIENTS = 48
 """Limit per GPU; NVIDIA's device plugin does not start with more replicas."""
@@ -125,4 +126,5 @@ class ExistingGpuPoolArgs:
             cdi=self.cdi or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             runtime_class=self.runtime_class,
+            stay_annotations=SCALERS["owner"].stay,
         )

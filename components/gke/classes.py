@@ -18,7 +18,7 @@ from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, GpuPool, ResolvedPool, Taint
 from ..decode import NAMESPACE
-from ..scaler import NotWith
+from ..scalers import NotWith
 from . import reservation as reservations
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from ..limits import (
 )
 from ..on_change import OnChange, kept
 from ..refusal import Range, Refusal
-from ..scaler import NotWith, check_scaler
+from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
@@ -559,6 +559,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
             labels=labels,
+            stay_annotations=SCALERS["node-pools"].stay,
             taints=[
                 GPU_TAINT,
                 *([SPOT_TAINT] if self.capacity_type == "spot" else []),

@@ -17,7 +17,7 @@ from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
 from ..limits import Limit, check_limits
-from ..scaler import NotWith, check_scaler
+from ..scalers import SCALERS, NotWith, check_scaler
 from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
@@ -190,8 +190,7 @@ class GkeAutopilotPoolArgs:
             taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
             node_selector={names.GKE_ACCELERATOR: gpu_model.name, **self._selectors(sharing)},
             spot=spot,
-            # cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods, "Limitations".
-            keeps_pods=not spot,
+            stay_annotations=SCALERS["autopilot"].stay_annotations(spot=spot),
             pod_gpus=()
             if sharing
             else [count for count in gpu_model.autopilot_counts if count <= max(counts)],

@@ -21,7 +21,7 @@ from pulumi_kubernetes.core.v1 import (
 
 from ..catalog import images
 from ..catalog import kubernetes as names
-from ..cluster import Cluster, GpuPool, Toleration
+from ..cluster import Cluster, GpuPool
 from .node_affinity import affinity_to
 from .sharing import (
     CONFIG_FILE,
@@ -41,7 +41,6 @@ _MPS_NAME = "nvidia-mps-control-daemon"
 _SOCKETS = "/var/lib/kubelet/device-plugins"
 _CDI = "/var/run/cdi"
 _DRIVER_ROOT = "/driver-root"
-_CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 
 
 class DevicePlugin(pulumi.ComponentResource):
@@ -169,13 +168,13 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
 
 def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict:
     """A pod with this container on every node of the group, and only there."""
-    tolerations = [_CRITICAL_ADDON, *(one for pool in group.pools for one in pool.tolerations)]
     return {
         "priority_class_name": "system-node-critical",
         "runtime_class_name": group.runtime_class,
         # On other nodes, the plugin finds no driver and crashes again and again.
         "affinity": affinity_to(_labels(pool) for pool in group.pools),
-        "tolerations": [toleration.manifest() for toleration in dict.fromkeys(tolerations)],
+        # A tool that removes a startup taint may wait for the node's GPUs, or its DaemonSets.
+        "tolerations": [{"operator": "Exists"}],
         "automount_service_account_token": False,
         "containers": [container],
     }

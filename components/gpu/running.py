@@ -17,9 +17,7 @@ def staying(pool: GpuPool) -> Mapping[str, str]:
     On a GPU node, Cluster Autoscaler only considers the GPUs: it drains a node if less than half of
     them are requested and the pods fit on other nodes.
     """
-    if pool.karpenter:
-        return {names.DO_NOT_DISRUPT: "true"}
-    return {names.SAFE_TO_EVICT: "false"} if pool.keeps_pods else {}
+    return pool.stay_annotations
 
 
 def placed(

@@ -18,7 +18,7 @@ from components.cluster import GPU_TAINT
 from components.decode import EXAMPLE, camel, type_hints
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
-from components.scaler import unsupported
+from components.scalers import unsupported
 from components.settings.blocks import BLOCKS
 from tools.sections import REFERENCE, fill, table
 

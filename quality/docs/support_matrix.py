@@ -15,7 +15,7 @@ from components.cluster import GpuPool
 from components.decode import camel, decode
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.platforms import PLATFORMS
-from components.scaler import scalers, unsupported
+from components.scalers import scalers, unsupported
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "support-matrix.md"

@@ -34,6 +34,7 @@ _DRIVERS = {
     "filestore.csi.storage.gke.io": ("Filestore instance", "Filestore backup"),
     "lustre.csi.storage.gke.io": ("Managed Lustre instance", "snapshot"),
     "ebs.csi.aws.com": ("EBS volume", "EBS snapshot"),
+    "ebs.csi.eks.amazonaws.com": ("EBS volume", "EBS snapshot"),
     "efs.csi.aws.com": ("EFS access point", "snapshot"),
     "fsx.csi.aws.com": ("FSx for Lustre file system", "snapshot"),
 }

@@ -217,7 +217,7 @@ def test_pods_on_autopilot_select_only_the_class() -> None:
         "cloud.google.com/compute-class=l4:NoSchedule",
     ]
     assert pool.gpus_per_pod == [2]
-    assert not pool.keeps_pods
+    assert not pool.stay_annotations
 
 
 SHARED = GkeSharingArgs(strategy="time-slicing", replicas=2)

@@ -80,15 +80,11 @@ def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
     assert terms(pod(plain)) == [{"gpu-cluster/pool": ["one"]}, {"gpu-cluster/pool": ["two"]}]
 
 
-def test_it_tolerates_every_taint_of_its_pools() -> None:
-    """The GPU taint of any value, critical addons, and the pools' own taints, once each."""
+def test_it_tolerates_every_taint_of_its_nodes() -> None:
+    """Also startup taints, which others remove once the GPUs are there."""
     own = Taint(key="team", value="ml", effect="NoExecute")
     spec = pod(declare(pool("one", taints=[GPU_TAINT, own]), pool("two")))
-    assert spec["tolerations"] == [
-        {"key": "CriticalAddonsOnly", "operator": "Exists"},
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-        {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoExecute"},
-    ]
+    assert spec["tolerations"] == [{"operator": "Exists"}]
 
 
 def test_a_runtime_class_has_a_daemon_set_of_its_own() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from components.cluster import Taint
 from components.definitions import FIRST
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.cpu_pool_args import EksCpuPoolArgs
@@ -94,7 +95,7 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
             disk_size_gb=200,
             max_unavailable_percentage=25,
             force_update=True,
-            startup_taints=[],
+            startup_taints=[Taint(key="csi", value="starting", effect="NoExecute")],
             karpenter=EksPoolKarpenterArgs(
                 consolidation_policy="WhenEmptyOrUnderutilized",
                 consolidate_after="5m",
@@ -114,6 +115,9 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
         assert spec["disruption"]["consolidateAfter"] == "5m"
         assert spec["disruption"]["budgets"][1] == {"nodes": "25%", "reasons": ["Drifted"]}
         assert spec["template"]["spec"]["expireAfter"] == "720h"
+        assert spec["template"]["spec"]["startupTaints"] == [
+            {"key": "csi", "value": "starting", "effect": "NoExecute"}
+        ]
         assert spec["template"]["spec"]["terminationGracePeriod"] == "15m"
         required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}
         assert required["karpenter.sh/capacity-type"] == ["spot"]

@@ -190,6 +190,9 @@ def test_a_pool_at_zero_starts_a_node_for_no_more_than_its_tags_say() -> None:
     """With several types the smallest counts; a shape that is not certain says nothing."""
     two = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
     assert (two.gpu_pool("t4").cpu_millis, two.gpu_pool("t4").memory_mib) == (3920, 14481)
+    for scaler in ("karpenter", "auto-mode"):  # which start the type that a pod fits on
+        pool = two.gpu_pool("t4", scaler)
+        assert (pool.cpu_millis, pool.memory_mib) == (7910, 29636)
     stays = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], min_nodes=1)
     assert stays.gpu_pool("t4").memory_mib == 15710
     block = EksGpuNodeGroupArgs(

@@ -192,7 +192,7 @@ def test_what_may_move_does() -> None:
     recording = record(lambda: GpuWorkload("w", args, cluster=cluster([pool()])))
     deployment = recording.one("kubernetes:apps/v1:Deployment").inputs
     assert "annotations" not in deployment["spec"]["template"]["metadata"]
-    bound = job(pool(keeps_pods=False)).inputs["spec"]
+    bound = job(pool(stay_annotations={})).inputs["spec"]
     assert not bound["template"]["metadata"].get("annotations")
     assert "podFailurePolicy" in bound
 

@@ -7,7 +7,7 @@ import pytest
 
 from components.decode import camel
 from components.platforms import PLATFORMS
-from components.scaler import check_scaler, scalers, unsupported
+from components.scalers import check_scaler, scalers, unsupported
 
 CASES = [
     (name, scaler)

@@ -60,4 +60,4 @@ def test_a_spot_pod_does_not_ask_to_keep_its_node() -> None:
     """Autopilot grants an extended run time to others alone."""
     for capacity, keeps in (("spot", False), ("on-demand", True)):
         pool = GkeAutopilotPoolArgs(accelerator="nvidia-l4", capacity_type=capacity)
-        assert pool.gpu_pool("l4").keeps_pods == keeps
+        assert bool(pool.gpu_pool("l4").stay_annotations) == keeps

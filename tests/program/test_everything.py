@@ -1,0 +1,160 @@
+"""Rules over what the program declares for each scaler, with all that it can do."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from components.platforms import platform_in
+from components.scalers import SCALERS, Scaler, scaler_of
+from components.settings import load as settings
+from stacks.images import pulled as listed
+from tests.components.recording import Registration
+from tests.program.environments import as_engine_config, recorded
+from tests.program.everything import EVERYTHING, config_of
+from tests.program.test_images import pulled
+
+
+@pytest.fixture(params=EVERYTHING)
+def config(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return config_of(request.param)
+
+
+def scaler(config: Mapping[str, Any]) -> Scaler:
+    cluster = config["gpu-cluster:cluster"]
+    read = settings.from_config(as_engine_config(config)).own.cluster
+    return scaler_of(platform_in(cluster), getattr(read, "scaler", ""))
+
+
+def objects(config: Mapping[str, Any], kind: str) -> list[Registration]:
+    """The Kubernetes objects of a kind."""
+    found = recorded(config).resources
+    return [each for each in found if each.type.startswith("kubernetes:") and
+            each.type.endswith(f":{kind}")]  # fmt: skip
+
+
+def within(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every mapping in a value."""
+    if isinstance(value, Mapping):
+        yield value
+    for each in value.values() if isinstance(value, Mapping) else value:
+        if isinstance(each, Mapping | list):
+            yield from within(each)
+
+
+def test_every_scaler_has_a_stack() -> None:
+    """On each of its platforms, of the stack and existing."""
+    assert {
+        (platform_in(config_of(stack)["gpu-cluster:cluster"]), scaler(config_of(stack)).title)
+        for stack in EVERYTHING
+    } == {(platform, row.title) for row in SCALERS.values() for platform in row.platforms}
+
+
+def test_the_images_are_those_of_the_pods(config: dict[str, Any]) -> None:
+    """Of `gpu-cluster images`, and no other."""
+    assert {*listed(settings.from_config(as_engine_config(config)))} == pulled(config)
+
+
+def test_every_driver_exists(config: dict[str, Any]) -> None:
+    """Of the disks of claims and classes, and of buckets: what the scaler's nodes have, and what
+    the stack installs."""
+    row = scaler(config)
+    drivers = {
+        *(each.inputs["spec"]["csi"]["driver"] for each in objects(config, "PersistentVolume")),
+        *(each.inputs["provisioner"] for each in objects(config, "StorageClass")),
+    }
+    installed = {
+        "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com",
+        "aws-ebs-csi-driver": "ebs.csi.aws.com",
+    }
+    addons = {
+        each.inputs["addonName"] for each in recorded(config).of("aws:eks/addon:Addon")
+    }  # fmt: skip
+    present = {driver for addon, driver in installed.items() if addon in addons}
+    if existing(config):
+        present |= {*installed.values()}  # `capacity` asks for them
+    if row is SCALERS["auto-mode"]:
+        present = present - {"ebs.csi.aws.com"} | {"ebs.csi.eks.amazonaws.com"}
+    if config["gpu-cluster:cluster"]["platform"].startswith("gke"):
+        present |= {"pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"}
+    assert drivers <= present
+    assert row.disks is None or row.disks in present
+
+
+def test_every_network_policy_is_enforced(config: dict[str, Any]) -> None:
+    """Google: by Dataplane V2, which Autopilot always has
+    (cloud.google.com/kubernetes-engine/docs/concepts/dataplane-v2). AWS: by the CNI addon with its
+    switch (docs.aws.amazon.com/eks/latest/userguide/cni-network-policy.html); in Auto Mode by
+    the ConfigMap of auto-net-pol.html, on nodes whose class says so."""
+    assert objects(config, "NetworkPolicy")
+    if existing(config):
+        return
+    if (row := scaler(config)) is SCALERS["auto-mode"]:
+        data = [
+            each.inputs["data"]
+            for each in objects(config, "ConfigMap")
+            if each.inputs["metadata"].get("namespace") == "kube-system"
+            and each.inputs["metadata"]["name"] == "amazon-vpc-cni"
+        ]
+        assert data == [{"enable-network-policy-controller": "true"}]
+        classes = objects(config, "NodeClass")
+        assert {each.inputs["spec"]["networkPolicy"] for each in classes} == {"DefaultAllow"}
+    elif "eks" in row.platforms:
+        (cni,) = [
+            json.loads(each.inputs["configurationValues"])
+            for each in recorded(config).of("aws:eks/addon:Addon")
+            if each.inputs["addonName"] == "vpc-cni"
+        ]
+        assert cni["enableNetworkPolicy"] == "true"
+    elif not row.serves_system:
+        (cluster,) = recorded(config).of("gcp:container/cluster:Cluster")
+        assert cluster.inputs["datapathProvider"] == "ADVANCED_DATAPATH"
+
+
+def test_every_toleration_meets_a_taint(config: dict[str, Any]) -> None:
+    """Of the stack's pools, or of what it runs for them."""
+    read = settings.from_config(as_engine_config(config))
+    taints = {taint.key for pool in read.pools.values() for taint in pool.pool.taints}
+    for pool in read.pools.values():
+        taints |= {each.key for each in getattr(pool.args, "startup_taints", ())}
+        taints |= {each.key for each in getattr(pool.args, "tolerations", ())}
+    keys = {
+        toleration["key"]
+        for kind in ("Deployment", "DaemonSet", "Job", "JobSet", "Pod")
+        for each in objects(config, kind)
+        for mapping in within(dict(each.inputs))
+        for toleration in mapping.get("tolerations") or ()
+        if toleration.get("key")
+    }
+    # GKE's own, on its managed components' nodes and on those of queued pools.
+    system = {
+        "CriticalAddonsOnly",
+        "components.gke.io/gke-managed-components",
+        "cloud.google.com/gke-queued",
+    }
+    assert keys - system <= taints
+
+
+def test_no_zone_is_a_subnet(config: dict[str, Any]) -> None:
+    """Also where the network is the owner's, and pools are placed by subnets."""
+    zones = [
+        value
+        for each in recorded(config).resources
+        for mapping in within(dict(each.inputs))
+        for key, value in mapping.items()
+        if key.lower().endswith(("zone", "zones")) and isinstance(value, str | list)
+    ]
+    zones += [
+        value
+        for each in objects(config, "PersistentVolume")
+        for mapping in within(dict(each.inputs))
+        if mapping.get("key") == "topology.kubernetes.io/zone"
+        for value in mapping["values"]
+    ]
+    assert not [zone for zone in zones if "subnet" in str(zone)]
+
+
+def existing(config: Mapping[str, Any]) -> bool:
+    """Whether the cluster, and what runs in it, are somebody else's."""
+    return "existing" in platform_in(config["gpu-cluster:cluster"])
