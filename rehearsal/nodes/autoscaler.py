@@ -228,10 +228,11 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
         offering = {
             "Price": group.on_demand_per_hour or _guessed_price(group.template),
             "Available": True,
-            "Requirements": [_in(CAPACITY_TYPE, _capacity_type(group)), _in(ZONE, _zone(group))],
         }
-        if offering not in entry["offerings"]:
-            entry["offerings"].append(offering)
+        for zone in _zones(group):
+            where = [_in(CAPACITY_TYPE, _capacity_type(group)), _in(ZONE, zone)]
+            if (each := {**offering, "Requirements": where}) not in entry["offerings"]:
+                entry["offerings"].append(each)
     return list(types.values())
 
 
@@ -291,7 +292,7 @@ def node_pool(
                     "requirements": [
                         _in(TYPE, type_name),
                         _in(CAPACITY_TYPE, _capacity_type(group)),
-                        _in(ZONE, _zone(group)),
+                        _in(ZONE, *_zones(group)),
                     ],
                     "taints": [
                         {"key": taint.key, "value": taint.value, "effect": taint.effect}
@@ -342,8 +343,11 @@ def _gpus(shape: NodeTemplate) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _zone(group: NodeGroup) -> str:
-    return group.template.labels.get(ZONE, NOWHERE)
+def _zones(group: NodeGroup) -> Sequence[str]:
+    """The zones in which a node may start; those of a queued group are chosen for its requests."""
+    if group.zones and not group.queued:
+        return group.zones
+    return [group.template.labels.get(ZONE, NOWHERE)]
 
 
 def _capacity_type(group: NodeGroup) -> str:

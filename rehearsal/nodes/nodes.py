@@ -54,6 +54,7 @@ from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
+from rehearsal.nodes.zones import Zones
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
@@ -122,6 +123,7 @@ class Nodes:
         """Nodes that were created here and have not been seen yet -> their group."""
         self._successors: set[str] = set()
         """Those of them that replace a recycled node."""
+        self._zones = Zones(lambda: self._api, self._event_log, self._cloud)
         self._recycler = Recycler(lambda: self._api, self._event_log)
         if isinstance(self._cloud, Recycling):
             self._cloud.followed(self._recycler.recycled)
@@ -353,6 +355,7 @@ class Nodes:
         for name in nodes.keys() & self._created.keys():
             del self._created[name]
             self._successors.discard(name)
+        self._zones.keep((nodes.keys() | self._created.keys()) - self._refused)
         for name in self._order:
             node = nodes[name]
             group = next((g for g in groups.values() if belongs(node, g)), None)
@@ -370,6 +373,13 @@ class Nodes:
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
                 # The group's maximum has changed since Karpenter requested the node.
                 self._refuse(node)
+                continue
+            if self._zones.left(name, group):
+                self._event_log.record("node", name, "zone removed", group=group.name)
+                self._refused.add(name)
+                remove_node(self._api, node)
+                continue
+            if not self._started(node, group, groups, sizes[group.name] + 1):
                 continue
             sizes[group.name] += 1
             self._join(name, node, group)
@@ -393,6 +403,24 @@ class Nodes:
             self._follow_warm_pool(group)
             if self._sizes.get(group.name, 0) != sizes[group.name]:
                 self._resize(group, groups, sizes[group.name])
+
+    def _started(
+        self, node: Object, group: NodeGroup, groups: Mapping[str, NodeGroup], nodes: int
+    ) -> bool:
+        """Whether the cloud has started the node, for which it is asked now if the group has
+        several zones; for all others it is asked for the group's size."""
+        try:
+            refusal = self._zones.start(node, group, nodes)
+        except KeyError:  # the group was deleted meanwhile; its nodes follow
+            return False
+        if refusal:
+            self._refused_by_cloud(group, groups, nodes, refusal, [node])
+            return False
+        if refusal is not None:
+            before = self._sizes.get(group.name, 0)
+            self._event_log.record("cloud", group.name, "size", nodes=nodes, before=before)
+            self._sizes[group.name] = nodes
+        return True
 
     def _join(self, name: str, node: Mapping[str, Any], group: NodeGroup) -> None:
         if name not in self._members:
@@ -458,7 +486,7 @@ class Nodes:
     def _create(self, group: NodeGroup) -> str:
         name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
         self._created[name] = group.name
-        self._api.create("/api/v1/nodes", new_node(name, group))
+        self._api.create("/api/v1/nodes", new_node(name, self._zones.kept(name, group)))
         self._labelled[name] = set(group.node.labels)
         return name
 
@@ -469,24 +497,35 @@ class Nodes:
         except KeyError:  # the group was deleted meanwhile; its nodes follow
             return
         except (CloudError, RefusedError) as error:
-            self.refusals[group.name] = str(error)
-            self._event_log.record(
-                "cloud", group.name, "refused",
-                nodes=nodes, message=str(error), order=group.order, choice=group.name,
-            )  # fmt: skip
             added = [node for node in self._of_group(group) if karpenters(node)]
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
-            for node in added[before - nodes :]:
-                self._refuse(node)
-            # Karpenter would retry at once. The cloud would refuse again, and has to be asked again
-            # if Karpenter was already creating another one.
-            self._sizes[group.name] = min(before, nodes)
-            if group.choice and group.known_as:
-                self._backoff.failed(group.name)
-            self._scale(groups)
+            self._refused_by_cloud(group, groups, nodes, str(error), added[before - nodes :])
         else:
             self._event_log.record("cloud", group.name, "size", nodes=nodes, before=before)
             self._sizes[group.name] = nodes
+
+    def _refused_by_cloud(
+        self,
+        group: NodeGroup,
+        groups: Mapping[str, NodeGroup],
+        nodes: int,
+        message: str,
+        added: Sequence[Object],
+    ) -> None:
+        """Takes back the nodes that were `added` in vain, and lets the group grow no further."""
+        self.refusals[group.name] = message
+        self._event_log.record(
+            "cloud", group.name, "refused",
+            nodes=nodes, message=message, order=group.order, choice=group.name,
+        )  # fmt: skip
+        for node in added:
+            self._refuse(node)
+        # Karpenter would retry at once. The cloud would refuse again, and has to be asked again
+        # if Karpenter was already creating another one.
+        self._sizes[group.name] = min(self._sizes.get(group.name, 0), nodes)
+        if group.choice and group.known_as:
+            self._backoff.failed(group.name)
+        self._scale(groups)
 
     def _follow_warm_pool(self, group: NodeGroup) -> None:
         """Puts on record the nodes that came from instances that had booted before."""
@@ -509,6 +548,7 @@ class Nodes:
         registered = not karpenters(node) or REGISTERED in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
         labels |= self._place(name, group) | self._queued.zone(metadata.get("labels") or {})
+        labels |= self._zones.label(name)
         if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
             # Karpenter sets the template's labels until the node is registered.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from components.catalog.kubernetes import ZONE
 from rehearsal.simulators.stock import Stocks
 
 ProvidedBy = Literal["cloud", "pod"]
@@ -234,7 +235,8 @@ class NodeGroup:
     queued: bool = False
     """Whether its nodes start only for ProvisioningRequests, all of one together."""
     zones: tuple[str, ...] = ()
-    """The zones of a queued group, in one of which all nodes of a request start."""
+    """The zones of a GKE node pool: each node starts in one of them, and all nodes of a request of
+    a queued pool in the same one. Templates and `provider_id` are those of the first."""
     refused: str = ""
     """Why the cloud launches no machine for the pool with any purchase option; empty if it does, or
     if an option has not been tried yet."""
@@ -250,6 +252,19 @@ class NodeGroup:
     """How many nodes came from such instances so far."""
     known_as: str = ""
     """The name that Cluster Autoscaler uses for it: its Auto Scaling group's."""
+
+    def in_zone(self, zone: str) -> "NodeGroup":
+        """The group with the labels and machines of one of its zones."""
+
+        def there(shape: NodeTemplate) -> NodeTemplate:
+            return replace(shape, labels={**shape.labels, ZONE: zone})
+
+        machines = self.provider_id
+        for other in self.zones:
+            machines = machines.replace(f"/{other}/", f"/{zone}/")
+        return replace(
+            self, template=there(self.template), node=there(self.node), provider_id=machines
+        )
 
     @property
     def protection(self) -> tuple[str, str] | None:
@@ -369,6 +384,18 @@ class Surging(Protocol):
 
     def left(self, group: str, provider_id: str) -> None:
         """Ends a drained node without a successor, unless the update has ended meanwhile."""
+
+
+@runtime_checkable
+class Zonal(Protocol):
+    """A cloud whose groups may have several zones: GKE."""
+
+    in_zones: Counter[tuple[str, str]]
+    """Group and zone -> its nodes there. Who starts them counts them before and after the calls."""
+
+    def start_in(self, group: str, nodes: int, zone: str) -> None:
+        """Sets the group's number of nodes, the new one of which is in this zone. Raises what
+        `Cloud.set_size` raises."""
 
 
 @runtime_checkable

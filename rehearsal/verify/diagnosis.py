@@ -72,7 +72,7 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
         )
     if not snapshot.groups:
         return Diagnosis(message=f"{who}: the cloud has no node pool", permanent=True)
-    fitting = [g for g in snapshot.groups if not mismatches(pod["spec"], _best_shape(g, snapshot))]
+    fitting = [group for group in snapshot.groups if _fits(pod, group, snapshot)]
     if not fitting:
         group, lines = _nearest(pod, snapshot)
         return Diagnosis(
@@ -85,6 +85,12 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
     diagnoses = [_room(pod, who, group, snapshot) for group in fitting]
     # As long as one pool may still accept the pod, only that pool's state matters.
     return min(diagnoses, key=lambda diagnosis: diagnosis.permanent)
+
+
+def _fits(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> bool:
+    """Whether the pod fits a node of the group, in any of its zones."""
+    zones = [group.in_zone(zone) for zone in group.zones] or [group]
+    return any(not mismatches(pod["spec"], _best_shape(each, snapshot)) for each in zones)
 
 
 def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:

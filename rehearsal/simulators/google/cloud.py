@@ -98,6 +98,7 @@ class GoogleCloud(CloudState):
         self.stock = Stocks(stock)
         """Machines that ran out, and those that become available again."""
         self.placed: Counter[tuple[str, str]] = Counter()
+        self.in_zones: Counter[tuple[str, str]] = Counter()
         self._classes: list[Mapping[str, Any]] = []
         if existing is not None:
             lay_out(self, existing)
@@ -173,19 +174,23 @@ class GoogleCloud(CloudState):
 
     def set_size(self, group: str, nodes: int) -> None:
         """Implements `rehearsal.simulators.cloud.Cloud`."""
+        self.start_in(group, nodes, "")
+
+    def start_in(self, group: str, nodes: int, zone: str) -> None:
+        """Implements `rehearsal.simulators.cloud.Zonal`; in no particular zone if it is empty."""
         try:
-            self._set_size(group, nodes)
+            self._set_size(group, nodes, zone)
         except ApiError as error:
             raise RefusedError(error.message) from None
 
-    def _set_size(self, group: str, nodes: int) -> None:
+    def _set_size(self, group: str, nodes: int, zone: str) -> None:
         with self.lock:
             pool, auto = self._pool(group), self._candidates()
             if pool is None:
                 pool = next((c.pool for c in auto.values() if c.pool.state["name"] == group), None)
             if pool is not None:
                 if nodes > pool.nodes:
-                    self.check_start(pool, nodes)
+                    self.check_start(pool, nodes, zone)
                 pool.nodes = max(nodes, pool.kept_nodes)  # some have not joined yet
                 if nodes and pool.identity not in self.resources:
                     self.resources[pool.identity] = pool
@@ -349,17 +354,19 @@ class GoogleCloud(CloudState):
         self, pool: CloudResource, more: int, zone: str, besides: str = ""
     ) -> Stock | None:
         pools = [one for one in self.pools() if one.identity != besides]
-        return short_of(self.stock, pools, pool, more, zone, self.placed)
+        return short_of(self.stock, pools, pool, more, zone, self.placed + self.in_zones)
 
     def check_start(self, pool: CloudResource, wanted: int, zone: str = "") -> None:
         """Raises ApiError if the pool cannot have `wanted` nodes, the new ones in `zone`, by
-        default its first: GKE creates a pool that cannot have any nodes, and Compute Engine refuses
-        its first one."""
+        default evenly in all of its zones: GKE creates a pool that cannot have any nodes, and
+        Compute Engine refuses its first one."""
         if not wanted:
             return
         check_boot_disk(pool.state["config"])
-        zone = zone or pool.state["locations"][0]
-        self._check_stock(pool, wanted - pool.nodes, zone)
+        zones, more = [zone] if zone else pool.state["locations"], wanted - pool.nodes
+        for number, each in enumerate(zones):
+            if share := (more + len(zones) - 1 - number) // len(zones):
+                self._check_stock(pool, share, each)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         self._check_allowed(pool, wanted)
@@ -368,8 +375,9 @@ class GoogleCloud(CloudState):
         """Raises ApiError if the pool cannot have `more` nodes than it has while it is upgraded, or
         all of its nodes on `other_machines`. Limits of node auto-provisioning are the
         autoscaler's."""
-        zone, besides = pool.state["locations"][0], pool.identity if other_machines else ""
+        zones, besides = pool.state["locations"], pool.identity if other_machines else ""
         if need := pool.nodes if other_machines else more:
+            zone = next((z for z in zones if not self._short_of(pool, need, z, besides)), zones[0])
             self._check_stock(pool, need, zone, besides)
             self._check_allowed(pool, pool.nodes + more)
 

@@ -75,7 +75,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         surging=pool.surging,
         gpus=gpus[1] if gpus else 0,
         queued=queued(state),
-        zones=tuple(state["locations"]) if queued(state) else (),
+        zones=tuple(state["locations"]),
         sharing=gke_sharing(first_gpu(config), gpus)
         if plugin == "cloud" and gpus
         else GpuSharing(),

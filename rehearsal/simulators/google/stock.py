@@ -29,7 +29,7 @@ def short_of(
     placed: Mapping[tuple[str, str], int],
 ) -> Stock | None:
     """The row with too few machines for the pool to have `more` nodes in the zone, given all
-    `pools`; `placed`: those of queued pools, by name and zone."""
+    `pools`; `placed`: those of queued pools and of pools with several zones, by name and zone."""
     for row in stock:
         if not _covers(row, pool) or row.zone not in ("", zone):
             continue
@@ -45,8 +45,8 @@ def _covers(row: Stock, pool: CloudResource) -> bool:
 
 
 def _nodes(pool: CloudResource, zone: str, placed: Mapping[tuple[str, str], int]) -> int:
-    """Its nodes in a zone, empty for all: if it is not queued, in the zone of their labels."""
-    if zone and queued(pool.state):
+    """Its nodes in a zone, empty for all."""
+    if zone and (queued(pool.state) or len(pool.state["locations"]) > 1):
         return placed.get((pool.state["name"], zone), 0)
     return pool.nodes if zone in ("", pool.state["locations"][0]) else 0
 

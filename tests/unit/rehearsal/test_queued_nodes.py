@@ -19,6 +19,7 @@ from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.pods import condition, holds
 from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
+from rehearsal.nodes.zones import Zones
 from rehearsal.simulators.cloud import NodeTaint, RefusedError
 from tests.unit.rehearsal.rehearsed import GPU_TAINT, group, node, pod, shape
 
@@ -162,6 +163,7 @@ def test_a_node_keeps_the_zone_of_its_request() -> None:
     nodes._others_labels, nodes._labelled = lambda group: {}, {}
     nodes._queued = QueuedNodes(lambda: Cluster(1), EventLog(), None)
     nodes._queued._zones["gke-1"] = "b"
+    nodes._zones = Zones(lambda: Cluster(1), EventLog(), None)
     nodes._shape(one, pool)
     assert patches == []
 

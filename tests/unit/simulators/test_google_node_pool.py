@@ -1,8 +1,14 @@
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rehearsal.control_plane.api import Api
+from rehearsal.event_log import EventLog
+from rehearsal.nodes.autoscaler import STARTING
+from rehearsal.nodes.bounds import NODE_CLAIMS
+from rehearsal.nodes.zones import Zones
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
 from rehearsal.simulators.google.api.server import Request
 from rehearsal.simulators.google.container import machine_families
@@ -550,15 +556,81 @@ def test_all_nodes_of_a_request_start_in_one_zone(scarce: GoogleStack) -> None:
 
 
 def test_the_nodes_of_every_pool_count_in_their_zone(scarce: GoogleStack) -> None:
-    """A queued pool shares a zone's machines with others, whose nodes are in their first zone."""
+    """A queued pool shares a zone's machines with others."""
     scarce.pool("plain", nodeLocations=[ZONE, OTHER])
     cloud, name, plain = scarce.cloud, group_of(scarce).name, group_of(scarce, "plain").name
-    cloud.set_size(plain, 1)
+    cloud.start_in(plain, 1, ZONE)
+    cloud.in_zones[plain, ZONE] += 1
     cloud.start_together(name, 2, OTHER)
     assert cloud.recommend(name, 1, [OTHER, ZONE]) == ZONE
     cloud.start_together(name, 1, ZONE)
     with pytest.raises(RefusedError, match=f"EXHAUSTED: The zone 'projects/p/zones/{ZONE}'"):
-        cloud.set_size(plain, 2)
+        cloud.start_in(plain, 2, ZONE)
+
+
+class Claims(Api):
+    """An API server whose NodeClaims allow these zones."""
+
+    def __init__(self, zones: list[str]) -> None:
+        self.zones = zones
+
+    def get(self, path: str, query: Any = None) -> dict[str, Any]:
+        assert path.startswith(NODE_CLAIMS)
+        requirement = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": self.zones}
+        return {"spec": {"requirements": [requirement]}}
+
+
+def requested(name: str, group: NodeGroup) -> dict[str, Any]:
+    """A node of the group that the rehearsal's Karpenter has just created."""
+    labels = {"karpenter.sh/nodepool": group.name, "kubernetes.io/hostname": name}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": [STARTING]}}
+
+
+@pytest.mark.parametrize(
+    ("stock", "allowed", "started"),
+    [
+        ({}, [ZONE, OTHER], [ZONE, OTHER, ZONE, OTHER]),
+        ({ZONE: 0}, [ZONE, OTHER], [OTHER, OTHER, OTHER, OTHER]),
+        ({OTHER: 0}, [ZONE, OTHER], [ZONE, ZONE, ZONE, ZONE]),
+        ({ZONE: 1}, [ZONE, OTHER], [ZONE, OTHER, OTHER, OTHER]),
+        ({ZONE: 1, OTHER: 1}, [ZONE, OTHER], [ZONE, OTHER]),
+        ({ZONE: 0}, [ZONE], []),
+        ({}, [OTHER], [OTHER, OTHER, OTHER, OTHER]),
+    ],
+)
+def test_a_pool_of_two_zones_grows_where_machines_are(
+    stock: dict[str, int], allowed: list[str], started: list[str]
+) -> None:
+    """In both zones if it can, and in none in which its pods cannot run."""
+    rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=n) for zone, n in stock.items()]
+    stack = GoogleStack(quota_suffices=True, stock=rows)
+    stack.cluster()
+    scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}
+    stack.pool(autoscaling=scaling, initialNodeCount=0, nodeLocations=[ZONE, OTHER])
+    group, log = group_of(stack), EventLog()
+    zones, seen = Zones(lambda: Claims(allowed), log, stack.cloud), list[str]()
+    for number in range(4):
+        refusal = zones.start(requested(f"n{number}", group), group, len(seen) + 1)
+        assert bool(refusal) == (number >= len(started))
+        if refusal:
+            assert "ZONE_RESOURCE_POOL_EXHAUSTED" in refusal
+            continue
+        seen += zones.label(f"n{number}").values()
+        zones.keep([f"n{number}" for number in range(4)])
+    assert seen == started
+    moved = replace(group, zones=(OTHER, "us-central1-c"))
+    assert [zones.left(f"n{n}", moved) for n in range(len(seen))] == [z == ZONE for z in seen]
+
+
+def test_the_nodes_of_a_regional_pool_start_in_all_zones() -> None:
+    """GKE starts `initialNodeCount` nodes in each."""
+    stack = GoogleStack.with_cluster()
+    stack.pool(initialNodeCount=1, nodeLocations=[ZONE, OTHER])
+    group = group_of(stack)
+    zones = Zones(lambda: Claims([]), EventLog(), stack.cloud)
+    kept = [zones.kept(f"n{number}", group) for number in range(group.target_nodes)]
+    assert [each.node.labels["topology.kubernetes.io/zone"] for each in kept] == [ZONE, OTHER]
+    assert [each.provider_id for each in kept] == [f"gce://p/{zone}/" for zone in (ZONE, OTHER)]
 
 
 def test_nodes_run_as_an_account_that_exists() -> None:
