@@ -9,19 +9,23 @@ cluster deletes none of them: they remain, are billed, and block the network's d
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import urllib3
 
+from components.catalog.kubernetes import ZONE
 from components.kube import quantity
 from rehearsal.control_plane.api import Api
-from rehearsal.nodes.pods import full_name
+from rehearsal.nodes.pods import allocatable_gpus, full_name
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import Attaching, Wanted
 
 Object = Mapping[str, Any]
 
-FOLLOWED = ("Service", "PersistentVolumeClaim", "StorageClass", "Ingress", "Gateway", "HTTPRoute")
+FOLLOWED = (
+    "Service", "PersistentVolumeClaim", "StorageClass", "Ingress", "Gateway", "HTTPRoute", "Node",
+)  # fmt: skip
 _PLURALS = {
     "load balancer": ("/api/v1", "services"),
     "ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
@@ -159,6 +163,8 @@ class Attachments:
         """Deleted claims whose disk the driver has not deleted yet."""
         self._retained: set[str] = set()
         """Deleted claims whose volume has the reclaim policy `Retain`."""
+        self._zones: dict[str, str] = {}
+        """Claim's uid -> the zone of its disk."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Reports changes to the cloud, and writes addresses and volumes to the cluster."""
@@ -187,13 +193,31 @@ class Attachments:
 
     def _wanted(self, objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
         """The attachments of existing objects, and the retained disks of deleted claims."""
-        now = wanted(objects)
+        now = [
+            replace(each, zone=self._zone(each, objects.get("Node", ())))
+            if each.kind == "disk"
+            else each
+            for each in wanted(objects)
+        ]
         there = {each.uid for each in now}
         gone = [each for each in self._known if each.kind == "disk" and each.uid not in there]
         self._retained |= {
             each.uid for each in gone if each.uid not in self._retained and self._retains(each.uid)
         }
         return [*now, *(each for each in gone if each.uid in self._retained)]
+
+    def _zone(self, one: Wanted, nodes: Iterable[Object]) -> str:
+        """The zone in which a disk is created, and stays. If its class does not wait for a pod, any
+        zone with a node may be chosen: here one without GPUs, as pods must not rely on another."""
+        if one.uid not in self._zones:
+            there = [(zone, node) for node in nodes if (zone := _labels(node).get(ZONE))]
+            named = [zone for zone, node in there if node["metadata"]["name"] == one.node]
+            plain = [zone for zone, node in there if not allocatable_gpus(node)]
+            found = named if one.node else plain or [zone for zone, _ in there]
+            if not found:
+                return ""
+            self._zones[one.uid] = min(found)
+        return self._zones[one.uid]
 
     def _retains(self, uid: str) -> bool:
         try:
@@ -246,7 +270,9 @@ class Attachments:
         claims = objects["PersistentVolumeClaim"]
         claim = next(each for each in claims if each["metadata"]["uid"] == one.uid)
         try:
-            self._api.create("/api/v1/persistentvolumes", volume(one, what, claim))
+            assert isinstance(self._cloud, Attaching)
+            zone = self._cloud.disk_zone(what.partition(":")[2])
+            self._api.create("/api/v1/persistentvolumes", volume(one, what, claim, zone))
         except ApiError as error:
             if error.status != 409:  # already created; the claim was seen again
                 raise
@@ -269,8 +295,16 @@ def _failed(claim: Object, error: str) -> tuple[str, dict[str, Any]]:
     }
 
 
-def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
-    """The PersistentVolume that a CSI driver's provisioner creates for a claim."""
+def _labels(node: Object) -> Mapping[str, str]:
+    return node["metadata"].get("labels") or {}
+
+
+def volume(one: Wanted, handle: str, claim: Object, zone: str) -> dict[str, Any]:
+    """The PersistentVolume that a CSI driver's provisioner creates for a claim. `zone`: the only
+    one whose nodes can use it, if there is one; drivers write labels of their own with that value.
+    """
+    there = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": there}}} if zone else {}
     namespace, _, name = one.name.partition("/")
     driver, _, volume_id = handle.partition(":")
     return {
@@ -288,5 +322,6 @@ def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
             "claimRef": {"namespace": namespace, "name": name, "uid": one.uid,
                          "apiVersion": "v1", "kind": "PersistentVolumeClaim"},
             "csi": {"driver": driver, "volumeHandle": volume_id},
+            **affinity,
         },
     }  # fmt: skip

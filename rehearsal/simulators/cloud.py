@@ -520,6 +520,9 @@ class Wanted:
     """For a disk: the parameters in its StorageClass."""
     node: str = ""
     """For a disk whose class waits for a pod: the node that the scheduler chose."""
+    zone: str = ""
+    """For a disk: where it is created, the zone of `node` or, if its class does not wait, of any
+    node; empty if no node has a zone."""
 
 
 @runtime_checkable
@@ -533,6 +536,9 @@ class Attaching(Protocol):
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """Creates what is missing, and deletes what is no longer wanted; returns the UID -> the
         address of a load balancer, or the handle of a disk."""
+
+    def disk_zone(self, handle: str) -> str:
+        """The only zone whose nodes can use a volume; empty for one of a whole region."""
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
         """The StorageClasses of its cluster; none without a cluster."""

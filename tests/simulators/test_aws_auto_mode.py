@@ -3,13 +3,14 @@
 import copy
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.cloud import NodePools
+from rehearsal.simulators.cloud import Mount, NodePools, Wanted
 from tests.simulators.aws_account import Account, account, role
 
 PARTS: dict[str, Any] = {
@@ -187,6 +188,56 @@ def test_a_pool_says_what_auto_mode_lacks(ml: Account) -> None:
     (fits,) = groups(ml, "nodes")
     assert "g6.xlarge" not in fits.unscaled
     assert (fits.driver, fits.plugin, fits.gpus) == ("cloud", "cloud", 1)
+
+
+CLASS_DRIVER = "ebs.csi.eks.amazonaws.com"
+
+
+def test_auto_mode_has_disks_of_its_own(ml: Account) -> None:
+    """Without an addon, for nodes of its own, and for volumes with its tag; the addon's driver does
+    not exist. Elsewhere it is the other way round."""
+    claim = Wanted(
+        uid="9abc", kind="disk", name="default/data", driver=CLASS_DRIVER, zone="us-east-1b"
+    )
+    addons = Wanted(uid="9abd", kind="disk", name="default/other", driver="ebs.csi.aws.com")
+    assert ml.cloud.attach([addons]) == {}
+    driver, _, handle = ml.cloud.attach([claim])["9abc"].partition(":")
+    assert (driver, ml.cloud.disk_zone(handle)) == (CLASS_DRIVER, "us-east-1b")
+    labels = {"eks.amazonaws.com/compute-type": "auto", "topology.kubernetes.io/zone": "us-east-1b"}
+    mount = Mount(volume="data", namespace="default", service_account="default", writes=True,
+                  driver=CLASS_DRIVER, handle=handle, attributes={}, options=(), annotations={},
+                  taints=(), node_labels=labels)  # fmt: skip
+    says = ml.cloud.why_not_mounted
+    assert says(mount) == ""
+    assert "ebs-csi-driver addon does not work" in says(replace(mount, driver="ebs.csi.aws.com"))
+    assert "nodes of EKS Auto Mode only" in says(
+        replace(mount, node_labels=labels | {"eks.amazonaws.com/compute-type": "ec2"})
+    )
+    elsewhere = labels | {"topology.kubernetes.io/zone": "us-east-1a"}
+    assert "The volume is in us-east-1b, and the node in us-east-1a" in says(
+        replace(mount, node_labels=elsewhere)
+    )
+    bare = ml.ec2.create_volume(AvailabilityZone="us-east-1b", Size=1)["VolumeId"]
+    assert "needs the tag eks:eks-cluster-name=ml" in says(replace(mount, handle=bare))
+    cluster = ml.cloud.account.clusters["ml"]
+    compute, cluster.row["computeConfig"] = cluster.row["computeConfig"], {"enabled": False}
+    assert f"the cluster has no driver {CLASS_DRIVER}" in says(mount)
+    cluster.row["computeConfig"] = compute
+    ml.ec2.delete_volume(VolumeId=bare)
+    ml.cloud.attach([])
+
+
+def test_auto_mode_starts_a_node_for_addons(ml: Account) -> None:
+    """In its pool `system` or `general-purpose`; without one, nothing runs their pods."""
+    ml.eks.create_addon(clusterName="ml", addonName="metrics-server")
+    described = ml.eks.describe_addon(clusterName="ml", addonName="metrics-server")["addon"]
+    assert described["status"] == "ACTIVE"
+    compute = ml.cloud.account.clusters["ml"].row["computeConfig"]
+    pools = compute.pop("nodePools")
+    described = ml.eks.describe_addon(clusterName="ml", addonName="metrics-server")["addon"]
+    assert "the cluster has no node" in described["health"]["issues"][0]["message"]
+    compute["nodePools"] = pools
+    ml.eks.delete_addon(clusterName="ml", addonName="metrics-server")
 
 
 def test_a_cluster_ends_with_what_auto_mode_launched(ml: Account) -> None:

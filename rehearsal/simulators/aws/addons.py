@@ -298,8 +298,11 @@ def _check(account: Account, params: Params) -> None:
 
 
 def _has_nodes(account: Account, cluster: Cluster) -> bool:
-    """Whether a node group of the cluster keeps a node that accepts any pod."""
-    return any(
+    """Whether a node group of the cluster keeps a node that accepts any pod, or a node pool of
+    Auto Mode's own starts one for it: of these, only `system` has a taint, which addons tolerate
+    (docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html, read 2026-11-28)."""
+    built_in = (cluster.row.get("computeConfig") or {}).get("nodePools")
+    return bool(cluster.automatic and built_in) or any(
         kept(account, group)
         and all(
             taint["effect"] == "PREFER_NO_SCHEDULE" or taint["key"] in _TOLERATED

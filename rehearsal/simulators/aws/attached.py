@@ -12,6 +12,7 @@ from typing import Any
 
 import botocore.exceptions
 
+from components.catalog.kubernetes import ZONE
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.addons import may_attach, why_degraded, works
 from rehearsal.simulators.aws.eks import subnets
@@ -21,6 +22,13 @@ from rehearsal.simulators.cloud import Mount, Wanted
 Parts = dict[str, list[tuple[str, str]]]
 """A UID -> the resources created for it, each with its type."""
 DRIVER = "ebs.csi.aws.com"
+AUTO_MODE_DRIVER = "ebs.csi.eks.amazonaws.com"
+DRIVERS = (DRIVER, AUTO_MODE_DRIVER)
+"""EBS CSI drivers: the addon's, and the one that EKS Auto Mode runs outside of the cluster, with
+the cluster's role and for its own nodes only (docs.aws.amazon.com/eks/latest/userguide/
+create-storage-class.html, read 2026-11-28)."""
+_AUTO_MODE_TAG = "eks:eks-cluster-name"
+"""Tag that a volume needs: AmazonEKSBlockStoragePolicy allows no other."""
 _ADDON = "aws-ebs-csi-driver"
 _CLASS_DRIVERS = (DRIVER, "kubernetes.io/aws-ebs")
 """Provisioners of StorageClasses that the driver serves; the second is translated to the first."""
@@ -42,11 +50,11 @@ def attach(
     # Such a cluster has no controller for an Ingress or a Gateway.
     wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
     cluster = account.clusters[clusters[0]]
-    drives = works(account, cluster, _ADDON)
+    drives = {DRIVER: works(account, cluster, _ADDON), AUTO_MODE_DRIVER: cluster.automatic}
     for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
         if there[uid][0][0] == "volume":
             due = released.setdefault(uid, time.monotonic()) + RELEASE_SECONDS
-            if not drives or time.monotonic() < due:
+            if not any(drives.values()) or time.monotonic() < due:
                 continue
         for kind, identity in there.pop(uid):
             _remove(ec2, kind, identity)
@@ -54,15 +62,43 @@ def attach(
         released.pop(one.uid, None)
         if one.uid not in there and one.kind != "disk":
             there[one.uid] = _make(ec2, clusters[0], subnet, one)
-        elif one.uid not in there and drives and one.driver in _CLASS_DRIVERS:
+        elif one.uid not in there and drives.get(_driver(one)):
             there[one.uid] = _make(ec2, clusters[0], _subnet_of(account, one) or subnet, one)
     return {uid: f"{DRIVER}:{there[uid][0][1]}" for uid in released if uid in there} | {
-        one.uid: f"{DRIVER}:{there[one.uid][0][1]}"
+        one.uid: f"{_driver(one)}:{there[one.uid][0][1]}"
         if one.kind == "disk"
         else f"{_name(one)}.{account.region}.elb.amazonaws.com"
         for one in wanted
         if one.uid in there
     }
+
+
+def _driver(one: Wanted) -> str:
+    return DRIVER if one.driver in _CLASS_DRIVERS else one.driver
+
+
+def disk_zone(account: Account, handle: str) -> str:
+    """The zone of a volume; empty if it does not exist."""
+    try:
+        (volume,) = account.client("ec2").describe_volumes(VolumeIds=[handle])["Volumes"]
+    except botocore.exceptions.ClientError:
+        return ""
+    return str(volume["AvailabilityZone"])
+
+
+def _why_not_of_auto_mode(cluster: Cluster, volume: Any, mount: Mount) -> str:
+    """Why Auto Mode's driver does not attach a volume to a node; empty if it does."""
+    if mount.node_labels.get("eks.amazonaws.com/compute-type") != "auto":
+        return "the driver serves nodes of EKS Auto Mode only"
+    name = cluster.row["name"]
+    # The cluster's role may attach any volume, by AmazonEKSClusterPolicy. Whether the driver uses
+    # that is not documented, so a volume that it may not attach by its own policy is refused.
+    if {"Key": _AUTO_MODE_TAG, "Value": name} in (volume.get("Tags") or []):
+        return ""
+    return (
+        "UnauthorizedOperation: You are not authorized to perform: ec2:AttachVolume on a volume "
+        f"that needs the tag {_AUTO_MODE_TAG}={name}"
+    )
 
 
 def _subnet_of(account: Account, one: Wanted) -> str | None:
@@ -77,7 +113,10 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
     if it works. The messages are EC2's refusals: its error codes, and kubernetes-sigs/
     aws-ebs-csi-driver issues 1302 and 2211."""
     failed = f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
-    if degraded := why_degraded(account, cluster, _ADDON):
+    automatic = mount.driver == AUTO_MODE_DRIVER
+    if automatic and not cluster.automatic:
+        return f"{failed}Internal desc = the cluster has no driver {mount.driver}"
+    if not automatic and (degraded := why_degraded(account, cluster, _ADDON)):
         return f"{failed}Internal desc = the {_ADDON} addon does not work: {degraded}"
     try:
         (volume,) = account.client("ec2").describe_volumes(VolumeIds=[mount.handle])["Volumes"]
@@ -86,13 +125,20 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
             f"{failed}NotFound desc = InvalidVolume.NotFound: The volume '{mount.handle}' does not "
             "exist."
         )
-    if not may_attach(account, cluster, volume):
+    if automatic and (reason := _why_not_of_auto_mode(cluster, volume, mount)):
+        return f"{failed}Internal desc = Could not attach volume {mount.handle!r}: {reason}"
+    if not automatic and not may_attach(account, cluster, volume):
         return (
             f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
             "UnauthorizedOperation: You are not authorized to perform: ec2:AttachVolume on a "
             "volume with these tags"
         )
-    zone = volume["AvailabilityZone"]
+    zone, place = volume["AvailabilityZone"], mount.node_labels.get(ZONE)
+    if place and place != zone:
+        return (
+            f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
+            f"InvalidVolume.ZoneMismatch: The volume is in {zone}, and the node in {place}"
+        )
     group = account.groups.get(mount.node_labels.get("eks.amazonaws.com/nodegroup", ""))
     # The group's next node may start in any of its subnets, where the volume cannot follow.
     others = [subnet.availability_zone for subnet in subnets(account, group.row["subnets"])
@@ -118,12 +164,14 @@ def _name(one: Wanted) -> str:
 def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, str]]:
     place = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
     if one.kind == "disk":
+        automatic = one.driver == AUTO_MODE_DRIVER
+        key, value = (_AUTO_MODE_TAG, cluster) if automatic else ("ebs.csi.aws.com/cluster", "true")
         tags = [
             {"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]},
-            {"Key": "ebs.csi.aws.com/cluster", "Value": "true"},
+            {"Key": key, "Value": value},
         ]
         volume = ec2.create_volume(
-            AvailabilityZone=place["AvailabilityZone"],
+            AvailabilityZone=one.zone or place["AvailabilityZone"],
             Size=one.gib or 1,
             TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
         )

@@ -17,7 +17,7 @@ from rehearsal.simulators.aws.account import Account, Bucket, Pod
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.api import list_resources
-from rehearsal.simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
+from rehearsal.simulators.aws.attached import DRIVERS, Parts, attach, disk_zone, why_not_mounted
 from rehearsal.simulators.aws.buckets import why_not_mounted as why_no_bucket
 from rehearsal.simulators.aws.eks import (
     access_due,
@@ -328,6 +328,11 @@ class AwsCloud:
         """Always empty: without its driver a claim waits, which `attach` shows."""
         return ""
 
+    def disk_zone(self, handle: str) -> str:
+        """Implements `rehearsal.simulators.cloud.Attaching`."""
+        with self.account.lock, self.account.asking:
+            return disk_zone(self.account, handle)
+
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
         """EKS's own class, which has not been the default since Kubernetes 1.30."""
         # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
@@ -340,7 +345,7 @@ class AwsCloud:
             cluster = next(iter(self.account.clusters.values()), None)
             if cluster is None:
                 return ""
-            if mount.driver == DRIVER:
+            if mount.driver in DRIVERS:
                 return why_not_mounted(self.account, cluster, mount)
             return why_no_bucket(mount, self.account, cluster)
 

@@ -139,6 +139,13 @@ def _connect_mode(one: Wanted) -> str:
     return one.parameters.get("connect-mode", "DIRECT_PEERING")
 
 
+def disk_zone(there: Resources, handle: str) -> str:
+    """The zone of a disk; empty for a regional one, and for a Filestore instance."""
+    disk = there.get(handle)
+    regional = disk is None or "replicaZones" in disk.state or "/zones/" not in handle
+    return "" if regional else handle.partition("/zones/")[2].partition("/")[0]
+
+
 def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> str:
     """Why a pod cannot use a disk or Filestore instance; empty if it can.
 
@@ -154,6 +161,12 @@ def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> s
             "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
             f"the instance is in {instance.depends_on[0]}, and the node is not"
         )
+    zone, place = disk_zone(there, mount.handle), mount.node_labels.get(_ZONE)
+    if zone and place and zone != place:
+        return (
+            f'AttachVolume.Attach failed for volume "{mount.volume}" : the disk is in zone {zone}, '
+            f"and the node in {place}"
+        )
     disk, machine = there.get(mount.handle), mount.node_labels.get(_MACHINE)
     kind = disk.state["type"].rpartition("/")[2] if disk else ""
     if machine and kind and not attaches(machine, kind):
@@ -167,6 +180,7 @@ def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> s
 
 
 _MACHINE = "node.kubernetes.io/instance-type"
+_ZONE = "topology.kubernetes.io/zone"
 
 
 def _not_permitted(mount: Mount) -> str:
@@ -223,13 +237,15 @@ def _disk(place: Place, one: Wanted) -> CloudResource:
         "storage.gke.io/created-by": _DISKS,
     }
     kind = one.parameters.get("type", "pd-standard")
-    zone = f"projects/{place.project}/zones/{place.zones[0]}"
+    zone = f"projects/{place.project}/zones/{one.zone or place.zones[0]}"
+    regional = one.parameters.get("replication-type") == "regional-pd"
     body = {
         "sizeGb": str(one.gib or 1),
         "status": "READY",
         "type": f"{LINK}{zone}/diskTypes/{kind}",
         "description": json.dumps(made_for),
         "labels": {"goog-k8s-cluster-name": place.cluster},
+        **({"replicaZones": [f"{LINK}{zone}"]} if regional else {}),
     }
     return new(f"{zone}/disks/pvc-{one.uid}", "compute.disks", "disk", body)
 

@@ -260,6 +260,11 @@ class GoogleCloud(CloudState):
                 return {}
             return attached.attach(self.resources, self._attached, cluster, wanted)
 
+    def disk_zone(self, handle: str) -> str:
+        """Implements `rehearsal.simulators.cloud.Attaching`."""
+        with self.lock:
+            return attached.disk_zone(self.resources, handle)
+
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
         """GKE's own StorageClasses."""
         with self.lock:

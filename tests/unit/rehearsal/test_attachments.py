@@ -108,6 +108,9 @@ class LateDriver:
         self.asked += 1
         return {one.uid: "ebs.csi.aws.com:vol-1" for one in wanted if self.asked > 1}
 
+    def disk_zone(self, handle: str) -> str:
+        return ""
+
     def create(self, path: str, manifest: dict[str, Any]) -> None:
         self.volumes.append(manifest["spec"]["csi"]["volumeHandle"])
 
@@ -155,6 +158,64 @@ def test_a_disk_stays_if_its_volume_is_retained(policy: str | None) -> None:
     kept = policy == "Retain"
     assert cloud.disks == (["9abc"] if kept else [])
     assert cloud.deleted == ([] if kept else ["pvc-9abc"])
+
+
+class ZonalDisks(LateDriver):
+    """A cloud whose disks are in the zone in which they are requested."""
+
+    def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        return {one.uid: f"pd.csi.storage.gke.io:{one.zone}" for one in wanted}
+
+    def disk_zone(self, handle: str) -> str:
+        return handle
+
+    def create(self, path: str, manifest: dict[str, Any]) -> None:
+        affinity = manifest["spec"].get("nodeAffinity")
+        terms = affinity["required"]["nodeSelectorTerms"] if affinity else [{}]
+        self.volumes += [one["values"][0] for one in terms[0].get("matchExpressions", ())]
+
+
+def placed(name: str, zone: str, gpus: int = 0) -> dict[str, Any]:
+    labels = {"topology.kubernetes.io/zone": zone}
+    allocatable = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": allocatable},
+    }
+
+
+@pytest.mark.parametrize(
+    ("waits", "node", "nodes", "zones"),
+    [
+        (True, "gpu", [placed("system", "a"), placed("gpu", "b", 1)], ["b"]),
+        # The trap of GKE's class `standard`: the pods of the only GPU node cannot use it.
+        (False, "", [placed("gpu", "a", 1), placed("system", "b")], ["b"]),
+        (False, "", [placed("gpu", "b", 1)], ["b"]),
+        (False, "", [], []),
+    ],
+)
+def test_a_disk_is_in_one_zone(
+    waits: bool, node: str, nodes: list[dict[str, Any]], zones: list[str]
+) -> None:
+    """In that of its first pod's node if its class waits for one, else in any that has a node. Its
+    volume says so, and the scheduler holds pods to it."""
+    cloud = ZonalDisks()
+    attachments = Attachments(cloud, cast("Api", cloud))
+    metadata = named(
+        "9abc", "data", **({"volume.kubernetes.io/selected-node": node} if node else {})
+    )
+    spec = {
+        "storageClassName": "disks",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1500Mi"}},
+    }
+    objects = {
+        "PersistentVolumeClaim": [{"metadata": metadata, "spec": spec}],
+        "StorageClass": [storage_class("disks", "pd.csi.storage.gke.io", waits=waits)],
+    }
+    attachments.follow({**objects, "Node": nodes})
+    attachments.follow({**objects, "Node": [placed("another", "c")]})  # a disk never moves
+    assert cloud.volumes == zones
 
 
 def test_a_disk_is_made_once_its_driver_is_up() -> None:

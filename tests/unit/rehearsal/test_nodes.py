@@ -183,6 +183,9 @@ class BusyCloud(OneGroup):
     def why_not_provisioned(self, wanted: Wanted) -> str:
         return ""
 
+    def disk_zone(self, handle: str) -> str:
+        return ""
+
     def node_groups(self) -> list[NodeGroup]:
         if self.attached.is_set():
             self.waiting.set()
