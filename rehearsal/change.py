@@ -13,15 +13,25 @@ from typing import Any
 from rehearsal.control_plane.controllers import PROGRAMS
 from rehearsal.engine import Outcome
 from rehearsal.event_log import Event
+from rehearsal.nodes.bounds import NODE_CLAIMS
+from rehearsal.nodes.pods import holds, phase
 from rehearsal.program_copy import ProgramCopy, prepared
 from rehearsal.sandbox import ROOT
 from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
+from rehearsal.simulators.cloud import DO_NOT_DISRUPT
 from stacks.definition.files import document_in, read_stack, stack_file
 from stacks.definition.names import StackError
 from stacks.definition.program import FILES, FOLDERS, copy_program, files_named
 from stacks.definition.settings import platform_of
 from stacks.engine.urn import Urn
 from tools.programs import HERE
+
+DRIFT_SECONDS = 12.0
+"""How long Karpenter may take to see that a node differs from its pool: it looks every 10 s."""
+_GROUP = "karpenter.sh"
+_POOL_TYPES = tuple(
+    f"kubernetes:{group}/" for group in (_GROUP, "karpenter.k8s.aws", "eks.amazonaws.com")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +165,64 @@ class ChangeRehearsal(Rehearsal):
             time.sleep(0.1)
         return Rehearsal._placement_verified(self)
 
+    def _workloads_run(self) -> str:
+        """After the update, first waits until Karpenter has replaced the nodes that it affects."""
+        if self.began is not None and self._changes_pools():
+            self._await_replacement()
+        return Rehearsal._workloads_run(self)
+
+    def _changes_pools(self) -> bool:
+        """Whether the update has changed a NodePool, or a class of its nodes."""
+        changed = [Urn.parse(urn).type for _, urn in self.outcomes[-1].resources]
+        return any(kind.startswith(_POOL_TYPES) for kind in changed)
+
+    def _await_replacement(self) -> None:
+        """Records each node that drifts, and waits until Karpenter has replaced those that it may
+        replace: one by one, and each after its successor has joined."""
+        drifted, changed = dict[str, str](), time.monotonic()
+        while True:
+            claims = self.sandbox.control_plane.api.items(NODE_CLAIMS)
+            there = {claim["metadata"]["name"] for claim in claims}
+            for claim in claims:
+                name, node = claim["metadata"]["name"], (claim.get("status") or {}).get("nodeName")
+                if node and name not in drifted and holds(claim, "Drifted"):
+                    drifted[name], changed = node, time.monotonic()
+                    pool = claim["metadata"]["labels"]["karpenter.sh/nodepool"]
+                    self.sandbox.event_log.record("node", node, "drifted", group=pool)
+            for name in drifted.keys() - there:
+                del drifted[name]
+                changed = time.monotonic()
+            quiet = time.monotonic() - changed
+            moving = [c for c in claims if c["metadata"]["name"] in drifted and not self._stays(c)]
+            if quiet > (2 * SCALE_IN_SECONDS if moving else DRIFT_SECONDS):
+                break
+            time.sleep(0.2)
+        self.warnings += [
+            f"node {claim['status']['nodeName']} has drifted, and Karpenter has not replaced it "
+            f"within {2 * SCALE_IN_SECONDS:.0f} s"
+            for claim in moving
+        ]
+
+    def _stays(self, claim: Mapping[str, Any]) -> bool:
+        """Whether a pod, or a budget of its pool, keeps Karpenter from replacing a drifted node."""
+        cache, (key, value) = self.sandbox.cluster_cache, DO_NOT_DISRUPT
+        node, pool = claim["status"]["nodeName"], claim["metadata"]["labels"][f"{_GROUP}/nodepool"]
+        budgets = [
+            budget
+            for each in cache.all("NodePool")
+            if each["metadata"]["name"] == pool
+            for budget in (each["spec"].get("disruption") or {}).get("budgets") or []
+        ]
+        return any(
+            budget["nodes"] in ("0", "0%") and "Drifted" in budget.get("reasons", ["Drifted"])
+            for budget in budgets
+        ) or any(
+            pod["spec"].get("nodeName") == node
+            and phase(pod) not in ("succeeded", "failed")
+            and (pod["metadata"].get("annotations") or {}).get(key) == value
+            for pod in cache.pods
+        )
+
     def _of_no_pool(self) -> list[str]:
         snapshot = self.sandbox.snapshot()
         known = [node["metadata"]["name"] for g in snapshot.groups for node in snapshot.of(g)]
@@ -170,19 +238,24 @@ class ChangeRehearsal(Rehearsal):
 
 
 def changes(revision: str, up: Outcome, events: Sequence[Event], began: float) -> Mapping[str, Any]:
-    """Describes the update from `revision`: resources by operation, and the nodes that were
-    recycled after `began` (seconds of the event log)."""
+    """Describes the update from `revision`: resources by operation, the nodes that were recycled
+    after `began` (seconds of the event log), by the cloud or by Karpenter, and those that Karpenter
+    would replace if their pods or its budget allowed it."""
     labels: dict[str, list[str]] = {}
     for what, urn in up.resources:
         labels.setdefault(what, []).append(Urn.parse(urn).label)
     replaced = dict.fromkeys(labels.get("replace", []) + labels.get("create-replacement", []))
-    recycled = [e for e in events if (e.kind, e.what) == ("node", "recycled") and e.at >= began]
+    later = [event for event in events if event.kind == "node" and event.at >= began]
+    recycled = [event for event in later if event.what == "recycled"]
+    drifted = [event.subject for event in later if event.what == "drifted"]
+    left = {event.subject for event in later if event.what == "left"}
     return {
         "from": revision,
         "replaced": list(replaced),
         "updated": labels.get("update", []),
         "created": labels.get("create", []),
         "deleted": labels.get("delete", []),
-        "recycled": [event.subject for event in recycled],
+        "recycled": [*(event.subject for event in recycled), *(n for n in drifted if n in left)],
+        "drifted": [node for node in drifted if node not in left],
         "forced": [event.subject for event in recycled if event.detail["forced"]],
     }

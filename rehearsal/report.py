@@ -11,6 +11,8 @@ from rehearsal.gpu_node.report_blocks import blocks as real_node_blocks
 from stacks.engine.state import ROOT_TYPE
 from stacks.engine.urn import Urn
 
+MOST_NAMES = 12
+"""The most names of resources or nodes in a line."""
 NARROWEST = 12
 """The minimum width of a table cell, in columns, on a narrow terminal."""
 
@@ -84,8 +86,9 @@ class Report:
     """Differences from the real environment, one line each."""
     change: Mapping[str, Any] | None = None
     """For the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
-    `deleted`, resources; `recycled`, nodes; `forced`, those of them whose pods a
-    PodDisruptionBudget kept until the cloud removed them."""
+    `deleted`, resources; `recycled`, nodes; `drifted`, nodes that Karpenter would replace and may
+    not; `forced`, recycled nodes whose pods a PodDisruptionBudget kept until the cloud removed
+    them."""
     real_node: Mapping[str, Any] | None = None
     """For a rehearsal with a real node: its GPUs over time, what ran, and what remained."""
 
@@ -250,17 +253,23 @@ def _change(report: Report) -> str:
         return ""
     found = {key: names for key, names in report.change.items() if key != "from"}
     counts = ", ".join(f"{len(names)} {what}" for what, names in found.items())
-    lines = [
-        f"  {what}: {', '.join(found[what])}"
-        for what in ("replaced", "recycled", "forced")
-        if found[what]
-    ]
+    lines = [f"  {what}: {_some(names)}" for what, names in found.items() if names]
+    if found["drifted"]:
+        lines.append(
+            "  drifted nodes stay until their pods, or the disruption budget of their pool, allow "
+            "that Karpenter replaces them"
+        )
     if found["forced"]:
         lines.append(
             "  a PodDisruptionBudget keeps the pods of forced nodes: GKE waits an hour per node, "
             "EKS 15 minutes, within the timeout of the update"
         )
     return "\n".join([f"changes since {report.change['from']}: {counts}", *lines])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _resources(report: Report) -> str:

@@ -301,7 +301,10 @@ class Rehearsal:
 
     def _services_scale_in(self) -> str:
         """Scales to the minimum; nodes without pods then leave."""
-        self.sandbox.nodes.empty_soon()
+        with self.sandbox.nodes.emptying_soon():
+            return self._scaled_in()
+
+    def _scaled_in(self) -> str:
         detail = self._scale({one: args.min_replicas for one, args in self._scaled.items()})
         began = time.monotonic()
         while idle := self._idle():
@@ -546,11 +549,13 @@ class Rehearsal:
             batch = document["config"].get("gpu-cluster:batch") or {}
             document["config"]["gpu-cluster:batch"] = {**batch, "deletionProtection": False}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
-        detail = self._engine(self.sandbox.engine.up)
-        self.sandbox.nodes.empty_soon()
-        return detail
+        return self._engine(self.sandbox.engine.up)
 
     def _scale_in_to_minimum(self) -> str:
+        with self.sandbox.nodes.emptying_soon():
+            return self._at_minimum()
+
+    def _at_minimum(self) -> str:
         began = time.monotonic()
         while above := self._above_minimum():
             if time.monotonic() - began > SCALE_IN_SECONDS:

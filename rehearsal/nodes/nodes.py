@@ -10,7 +10,8 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -168,14 +169,44 @@ class Nodes:
             self._attachments.end(self._followed())
         self._cluster_cache.clear()
 
-    def empty_soon(self) -> None:
-        """Lets the stack's Karpenter remove an empty node as fast as the rehearsal's own."""
+    @contextmanager
+    def emptying_soon(self) -> Iterator[None]:
+        """Lets the stack's Karpenter remove an empty node as fast as the rehearsal's own.
+
+        Afterwards its pools are as they were, with the same owner of each field: the stack's next
+        update would be in conflict with another.
+        """
+        changed = {}
         for pool in self._cluster_cache.all("NodePool"):
             path = f"{NODE_POOLS}/{pool['metadata']['name']}"
-            disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
             kind = pool["spec"]["template"]["spec"]["nodeClassRef"]["kind"]
             if kind in ("EC2NodeClass", "NodeClass"):
+                changed[path] = self._api.get(path)
+                disruption = {"consolidateAfter": f"{EMPTY_SECONDS}s"}
                 self._api.patch(path, {"spec": {"disruption": disruption}})
+        try:
+            yield
+        finally:
+            for path, pool in changed.items():
+                self._restore(path, pool)
+
+    def _restore(self, path: str, pool: Object) -> None:
+        disruption = {key: pool["spec"]["disruption"].get(key) for key in ("consolidateAfter",)}
+        owners = pool["metadata"].get("managedFields") or []
+        known = {(one["manager"], one["operation"], one.get("subresource")) for one in owners}
+        try:
+            now = self._api.patch(path, {"spec": {"disruption": disruption}})
+            # What Karpenter itself wrote meanwhile stays its own.
+            others = [
+                one
+                for one in now["metadata"]["managedFields"]
+                if one.get("subresource")
+                and (one["manager"], one["operation"], one["subresource"]) not in known
+            ]
+            self._api.patch(path, {"metadata": {"managedFields": [*owners, *others]}})
+        except ApiError as error:
+            if error.status != 404:  # deleted meanwhile
+                raise
 
     def _followed(self) -> dict[str, list[Object]]:
         return {kind: self._cluster_cache.all(kind) for kind in FOLLOWED}

@@ -21,7 +21,7 @@ MOST_MPS_CLIENTS = 48
 """The MPS clients of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_DISRUPT = ("karpenter.sh/do-not-disrupt", "true")
 
 RENAMED = "advertises shared GPUs as nvidia.com/gpu.shared (renameByDefault), and no nvidia.com/gpu"
 
@@ -276,7 +276,7 @@ class NodeGroup:
         read on 2026-11-28.
         """
         if self.machines is not None:
-            return DO_NOT_DISRUPT, "true"
+            return DO_NOT_DISRUPT
         return None if self.autopilot and self.spot else (SAFE_TO_EVICT, "false")
 
     @property

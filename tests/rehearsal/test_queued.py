@@ -226,7 +226,7 @@ def test_a_job_without_all_of_its_pods_gives_its_nodes_back(
         )  # fmt: skip
         sandbox.cloud.faults.quota[G_INSTANCES] = (GANG - 1) * VCPUS  # type: ignore[attr-defined]
         assert sandbox.engine.up().ok
-        sandbox.nodes.empty_soon()
+        sandboxes.enter_context(sandbox.nodes.emptying_soon())
         until, counts, reasons = time.monotonic() + 240, [1], set[str]()
         while time.monotonic() < until and not (counts[-1] == 0 and EVICTED in reasons):
             time.sleep(0.5)

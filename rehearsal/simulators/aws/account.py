@@ -125,6 +125,8 @@ class Account:
         self.buckets = dict(buckets or {})
         """Buckets by name."""
         self.images: dict[str, Any] = {}
+        self.image_architectures: dict[str, str] = {}
+        """ID of an image of the account's own -> its architecture, which no request tells."""
         """EKS's images whose IDs were requested, by ID."""
         self.attempts: dict[str, list[tuple[str, str]]] = {}
         """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no

@@ -135,6 +135,8 @@ class AwsCloud:
     def declared(self, objects: NodePools) -> None:
         """Implements `rehearsal.simulators.cloud.Launching`."""
         self._node_pools = objects
+        with self.account.lock:
+            self.account.image_architectures |= karpenter_pools.architectures(objects)
 
     def pod_environment(
         self, namespace: str, service_account: str, made: float

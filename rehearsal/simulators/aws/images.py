@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.ami_types import PATCHES, newest_release
 from rehearsal.simulators.aws.api import Params, operation, rule
 
@@ -22,6 +22,7 @@ _BOTTLEROCKET = re.compile(
     r"/aws/service/bottlerocket/aws-k8s-(?P<minor>[\d.]+)(?P<nvidia>-nvidia)?/"
     r"(?P<arch>x86_64|arm64)/(?P<which>[^/]+)/image_id"
 )
+_ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 _RELEASE = re.compile(r"v\d{8}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9a-f]{8})?")
 _NEWEST_BOTTLEROCKET = "1.62.0"
@@ -102,25 +103,34 @@ def published(path: str) -> Image | None:
 
 def _publish(account: Account, image: Image) -> None:
     """Makes the image available in EC2, once its ID may be known."""
-    from moto.ec2.models.amis import Ami
-
     if image.identity in account.images:
         return
     account.images[image.identity] = image
-    ec2 = account.backend("ec2")
-    ec2.amis[image.identity] = Ami(
-        ec2,
+    account.backend("ec2").amis[image.identity] = _ami(
+        account,
         image.identity,
-        name=image.name,
-        owner_id=_NUMBER,
+        image.name,
+        _NUMBER,
         owner_alias="amazon",
         public=True,
-        virtualization_type="hvm",
         architecture=image.arch,
+    )
+
+
+def _ami(account: Account, identity: str, name: str, owner: str, **more: Any) -> Any:
+    from moto.ec2.models.amis import Ami
+
+    return Ami(
+        account.backend("ec2"),
+        identity,
+        name=name,
+        owner_id=owner,
+        virtualization_type="hvm",
         root_device_name="/dev/xvda",
         root_device_type="ebs",
         hypervisor="xen",
         region_name=f"{account.region}a",
+        **more,
     )
 
 
@@ -143,6 +153,19 @@ def get_parameter(account: Account, params: Params) -> dict[str, Any]:
             "DataType": "text",
         }
     }
+
+
+@rule("ec2", "DescribeImages")
+def publish_own(account: Account, params: Params) -> None:
+    """Assumes that each other image that is named by a valid ID exists, as the account's own: the
+    owner of a stack has built it before. Only a node group names one without asking for it."""
+    filters = [each for each in params.get("Filters") or [] if each["Name"] == "image-id"]
+    named = [*(params.get("ImageIds") or []), *(v for each in filters for v in each["Values"])]
+    ec2 = account.backend("ec2")
+    for identity in named:
+        if _ID.fullmatch(identity) and identity not in ec2.amis:
+            arch = account.image_architectures.get(identity, "x86_64")
+            ec2.amis[identity] = _ami(account, identity, identity, NUMBER, architecture=arch)
 
 
 @rule("ec2", "DescribeImages")

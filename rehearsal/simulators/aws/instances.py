@@ -11,6 +11,7 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
 from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.api import Params, rule
 from rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.cloud import exhausted
@@ -52,6 +53,16 @@ def instance(account: Account, name: str) -> InstanceType:
         quota=_quota(name),
         source="moto",
     )
+
+
+@rule("ec2", "DescribeInstances")
+def check_instances(account: Account, params: Params) -> None:
+    """Describes an instance once, however often it is named: Karpenter's batches name one for each
+    of its callers (karpenter-provider-aws 1.14.3, pkg/batcher/describeinstances.go), on which moto
+    5.2.5 fails."""
+    named = account.asking.response.params
+    if ids := named.get("InstanceIds"):
+        named["InstanceIds"] = list(dict.fromkeys(ids))
 
 
 def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> None:

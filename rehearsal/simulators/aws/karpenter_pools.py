@@ -117,6 +117,21 @@ def _group(
     )
 
 
+def architectures(objects: NodePools) -> dict[str, str]:
+    """ID of an image that a node class names -> the architecture of the pools that use it: an image
+    is taken to be built for its nodes."""
+    used: dict[str, str] = {}
+    for pool in objects.pools:
+        name = (pool["spec"]["template"]["spec"].get("nodeClassRef") or {}).get("name")
+        arm = _values(pool["spec"], "kubernetes.io/arch") == ["arm64"]
+        for node_class in objects.classes:
+            if node_class["metadata"]["name"] == name:
+                terms = node_class["spec"].get("amiSelectorTerms") or []
+                ids = [term["id"] for term in terms if "id" in term]
+                used |= dict.fromkeys(ids, "arm64" if arm else "x86_64")
+    return used
+
+
 def _refused(attempts: Sequence[tuple[str, str]], ways: Sequence[str]) -> str:
     """Why no purchase option is left to try: Karpenter tries them in a fixed order, and since the
     pool last got an instance it has failed with the last one that the pool allows."""

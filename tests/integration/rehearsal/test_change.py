@@ -83,6 +83,9 @@ def test_a_change_is_counted() -> None:
             (3.0, "y", "recycled"),
             (3.5, "z", "recycled"),
             (4.0, "z", "left"),
+            (4.1, "kept", "drifted"),
+            (4.2, "replaced", "drifted"),
+            (4.3, "replaced", "left"),
         )
     ]
     assert changes("v1", up, events, 2.0) == {
@@ -91,6 +94,7 @@ def test_a_change_is_counted() -> None:
         "updated": ["gcp:container/nodePool:NodePool b"],
         "created": [],
         "deleted": [],
-        "recycled": ["y", "z"],
+        "recycled": ["y", "z", "replaced"],
+        "drifted": ["kept"],
         "forced": ["z"],
     }

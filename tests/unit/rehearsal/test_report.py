@@ -159,9 +159,10 @@ def test_a_failure_is_told_once() -> None:
 
 def test_nodes_that_a_budget_held_are_named_with_what_the_cloud_waits() -> None:
     """Here it took half a minute."""
-    change = {"from": "v1", "replaced": [], "recycled": ["n1", "n2"], "forced": ["n2"]}
+    change = {"from": "v1", "deleted": ["p"], "recycled": ["n1", "n2"], "drifted": []}
+    change["forced"] = ["n2"]
     shown = text(report(change=change))
-    assert "changes since v1: 0 replaced, 2 recycled, 1 forced\n" in shown
+    assert "changes since v1: 1 deleted, 2 recycled, 0 drifted, 1 forced\n  deleted: p\n" in shown
     assert "  forced: n2\n  a PodDisruptionBudget keeps" in shown
     change["forced"] = []
     assert "PodDisruptionBudget" not in text(report(change=change))
