@@ -55,7 +55,7 @@ from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
-from rehearsal.nodes.zones import Zones
+from rehearsal.nodes.zones import REGISTERED, Zones
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
@@ -71,7 +71,6 @@ from rehearsal.simulators.cloud import (
     Surging,
 )
 
-REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
 _CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com/compute-class"
 

@@ -18,6 +18,9 @@ from rehearsal.nodes.node_registration import karpenters
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.simulators.cloud import NodeGroup, RefusedError, Zonal
 
+REGISTERED = "karpenter.sh/registered"
+"""Label of a node that Karpenter has matched with its claim."""
+
 
 class Zones:
     """The zones of one cluster's nodes."""
@@ -57,7 +60,7 @@ class Zones:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         if name in self._of or not self._spread(group):
             return None
-        if not karpenters(node) or all(taint["key"] != STARTING["key"] for taint in _taints(node)):
+        if not karpenters(node) or _joined(node):
             self._enter(name, group, labels.get(ZONE, group.zones[0]))
             return None
         assert isinstance(self._cloud, Zonal)
@@ -102,5 +105,9 @@ class Zones:
         return [zone for zone in group.zones if not allowed or zone in allowed]
 
 
-def _taints(node: Object) -> list[Object]:
-    return node["spec"].get("taints") or []
+def _joined(node: Object) -> bool:
+    """Whether a node that Karpenter created is ready for pods: it gets the taint of a node that is
+    starting when it is registered."""
+    taints = node["spec"].get("taints") or []
+    registered = REGISTERED in (node["metadata"].get("labels") or {})
+    return registered and all(taint["key"] != STARTING["key"] for taint in taints)

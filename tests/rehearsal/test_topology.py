@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from components.catalog.kubernetes import ZONE
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered
 
+IMAGE = "example.com/image:1"
 WORKERS = "Job default/ddp-workers-0"
 QUEUES = Path(__file__).with_name("queues.yaml")
 BLOCK, LAYER = "cloud.google.com/gce-topology-block", "topology.k8s.aws/network-node-layer-3"
@@ -127,3 +129,59 @@ def test_pods_that_kueue_does_not_place_are_found(tmp_path: Path) -> None:
     )
     rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), unplaced)
     assert any("its pods must share one" in line for line in rehearsal.failures)
+
+
+T4 = {"machineType": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+ZONES = {
+    "train-gke": ("us-central1-a", "us-central1-b"),
+    "train": ("us-east-1a", "us-east-1b"),
+}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    ("stack", "scaler"),
+    [
+        ("train-gke", "node-pools"),
+        ("train-gke", "compute-classes"),
+        ("train", "cluster-autoscaler"),
+        ("train", "karpenter"),
+    ],
+)
+def test_a_pool_grows_in_the_zone_that_has_machines(
+    stack: str, scaler: str, tmp_path: Path
+) -> None:
+    """The first of its two zones has none: each scaler takes the second."""
+    gke = stack == "train-gke"
+    machine = {"machineType": "n1-standard-4"} if gke else {"instanceType": "g4dn.xlarge"}
+    first, second = ZONES[stack]
+
+    def two_zones(config: dict[str, Any]) -> None:
+        cluster = config["gpu-cluster:cluster"]
+        cluster["scaler"] = scaler
+        if scaler == "karpenter":
+            del cluster["autoscaler"]
+        if gke:
+            cluster["location"] = "us-central1"
+            cluster["zones"] = [first, second]
+        pool = {"maxNodes": 2, "zones": [first, second]}
+        pool |= T4 if gke else {"instanceTypes": ["g4dn.xlarge"]}
+        config["gpu-cluster:gpuPools"] = {"gpu": pool}
+        serve = {"kind": "deployment", "pool": "gpu", "gpus": 1, "replicas": 2, "image": IMAGE}
+        config["gpu-cluster:workloads"] = {"serve": serve}
+        config.pop("gpu-cluster:monitoring", None)
+
+    inventories = tmp_path / "inventories"
+    inventories.mkdir()
+    stock = {"stock": [{**machine, "zone": first, "nodes": 0}]}
+    (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(stock))
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, stack, tmp_path / "sandbox", configured(two_zones),
+            options=SandboxOptions(inventories=inventories),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_up_only(), rehearsal.failures
+        zones = [node["metadata"]["labels"][ZONE] for node in sandbox.cluster_cache.gpu_nodes]
+    # The nodes of a node group have the label of its first zone here.
+    assert zones == [first if scaler == "cluster-autoscaler" else second] * 2

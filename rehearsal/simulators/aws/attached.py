@@ -12,7 +12,6 @@ from typing import Any
 
 import botocore.exceptions
 
-from components.catalog.kubernetes import ZONE
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.addons import may_attach, why_degraded, works
 from rehearsal.simulators.aws.eks import subnets
@@ -27,6 +26,7 @@ DRIVERS = (DRIVER, AUTO_MODE_DRIVER)
 """EBS CSI drivers: the addon's, and the one that EKS Auto Mode runs outside of the cluster, with
 the cluster's role and for its own nodes only (docs.aws.amazon.com/eks/latest/userguide/
 create-storage-class.html, read 2026-11-28)."""
+_ZONE = "topology.kubernetes.io/zone"
 _AUTO_MODE_TAG = "eks:eks-cluster-name"
 """Tag that a volume needs: AmazonEKSBlockStoragePolicy allows no other."""
 _ADDON = "aws-ebs-csi-driver"
@@ -133,7 +133,7 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
             "UnauthorizedOperation: You are not authorized to perform: ec2:AttachVolume on a "
             "volume with these tags"
         )
-    zone, place = volume["AvailabilityZone"], mount.node_labels.get(ZONE)
+    zone, place = volume["AvailabilityZone"], mount.node_labels.get(_ZONE)
     if place and place != zone:
         return (
             f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "

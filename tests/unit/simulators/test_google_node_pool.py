@@ -6,7 +6,6 @@ import pytest
 
 from rehearsal.control_plane.api import Api
 from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.nodes.bounds import NODE_CLAIMS
 from rehearsal.nodes.zones import Zones
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
@@ -583,7 +582,7 @@ class Claims(Api):
 def requested(name: str, group: NodeGroup) -> dict[str, Any]:
     """A node of the group that the rehearsal's Karpenter has just created."""
     labels = {"karpenter.sh/nodepool": group.name, "kubernetes.io/hostname": name}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": [STARTING]}}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {}}
 
 
 @pytest.mark.parametrize(
