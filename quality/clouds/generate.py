@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from clouds import read
-from quality.clouds import aws_models, definitions, plugin_schema
+from quality.clouds import aws_models, aws_provider, definitions, plugin_schema
 from rehearsal.plugins import official
 from rehearsal.plugins.cloud import facts
 from stacks.outcome import CheckError
@@ -23,6 +23,7 @@ FOLDER = Path(read.__file__).with_name("generated")
 SOURCES: Mapping[str, frozenset[str]] = {
     "recorded": frozenset(),
     "models": frozenset({"immutable", "enums", "bounds"}),
+    "provider": frozenset({"sets"}),
     "definitions": definitions.WORDS,
     "schema": frozenset({"immutable"}),
 }
@@ -34,9 +35,12 @@ _HEAD = """\
 
 
 def models() -> list[str]:
-    """Reads the installed models of AWS's APIs; returns a line for each change."""
+    """Reads the installed models of AWS's APIs, and what its provider adds; returns a line for
+    each change."""
     rows = {token: aws_models.row(token) for token in aws_models.names_of()}
-    return update("aws", "models", aws_models.source(), rows)
+    changes = update("aws", "models", aws_models.source(), rows)
+    told = {token: aws_provider.row(token) for token in aws_provider.arguments()}
+    return changes + update("aws", "provider", aws_provider.SOURCE, told)
 
 
 def of_definitions(folder: Path) -> list[str]:

@@ -9,19 +9,58 @@ from typing import Any
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from clouds.read import read
-from quality.clouds import aws_models
+from quality.clouds import aws_models, aws_provider
+from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.cloud.schema import property_at, resource_schema
 from tests.facts import sent
 
 
 def generated() -> Iterator[str]:
     """`clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
     types = read("generated/aws")["types"]
-    for token in sorted(types.keys() | aws_models.names_of().keys()):
-        row = types.get(token, {}).get("models", {})
-        theirs = aws_models.row(token) if token in aws_models.names_of() else {}
-        for word in sorted(row.keys() | theirs.keys()):
-            if row.get(word) != theirs.get(word):
-                yield f"{token} {word}: {row.get(word)} here, the models have {theirs.get(word)}"
+    sources = {"models": (aws_models.names_of(), aws_models.row),
+               "provider": (aws_provider.arguments(), aws_provider.row)}  # fmt: skip
+    for source, (known, row_of) in sources.items():
+        for token in sorted(types.keys() | known.keys()):
+            row = types.get(token, {}).get(source, {})
+            theirs = row_of(token) if token in known else {}
+            for word in sorted(row.keys() | theirs.keys()):
+                if row.get(word) != theirs.get(word):
+                    yield (
+                        f"{token} {word}: {row.get(word)} here, the {source} has {theirs.get(word)}"
+                    )
+
+
+def provider() -> Iterator[str]:
+    """Every argument of AWS's own provider, with the rules of the offline plugin."""
+    for token, told in aws_provider.arguments().items():
+        known, shape = facts.of(token), resource_schema(token).inputs
+        lists = ("replaces", "computed", "sets", "plain")
+        defaults = told.get("defaults", {})
+        for path in sorted({*defaults, *(path for word in lists for path in told.get(word, ()))}):
+            if property_at(shape, path) is None:
+                yield f"{token} {path}: the SDK has no such input"
+            ours = {
+                "replaces": any(known.replaces(entry) for entry in (path, f"{path}[]")),
+                "computed": path in known.kept_when_removed or path in known.auto_named,
+                "sets": path in known.sets,
+            }
+            for word, value in ours.items():
+                if value != (path in told.get(word, ())):
+                    yield f"{token} {path} {word}: {value} here, the provider has {not value}"
+            if known.defaults.get(path) != defaults.get(path):
+                yield (
+                    f"{token} {path}: the default is {known.defaults.get(path)} here, the provider "
+                    f"has {defaults.get(path)}"
+                )
+        for word in ("conflicts", "exactly_one_of", "at_least_one_of"):
+            groups = [{*group} for group in getattr(known, word)]
+            for group in told.get(word, ()):
+                if not any({*group} <= other for other in groups):
+                    yield f"{token} {word}: {', '.join(group)} is missing here"
+        for path, others in told.get("required_with", {}).items():
+            if {*others} != {*known.required_with.get(path, ())}:
+                yield f"{token} {path}: the provider needs {', '.join(others)} as well"
 
 
 def iam_actions() -> Iterator[str]:
@@ -97,5 +136,6 @@ COMPARISONS = {
     "aws generated": generated,
     "aws iam actions": iam_actions,
     "aws managed policies": managed_policies,
+    "aws provider": provider,
     "aws values sent": values_sent,
 }

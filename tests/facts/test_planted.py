@@ -9,6 +9,7 @@ import pytest
 from clouds.read import read
 from components.catalog import eks, gke, kubernetes
 from components.eks import cluster_args, regions
+from quality.clouds import aws_provider
 from rehearsal.plugins.cloud import facts
 from tests.facts import google_tables, sent
 from tests.facts.test_facts import COMPARISONS, explained
@@ -73,6 +74,12 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws generated": (
         lambda patch: patch.setitem(read("generated/aws")["types"], GROUP, {"models": {}}),
         f"{GROUP} enums: None here",
+    ),
+    "aws provider": (
+        lambda patch: patch.setitem(
+            aws_provider.arguments(), GROUP, {"sets": ["instanceTypes"], "plain": ["subnetId"]}
+        ),
+        f"{GROUP} instanceTypes sets: False here",
     ),
     "aws eks constants": (constant(eks, "LABEL_VALUE_MAX", 64), "botocore has 63"),
     "aws eks regions": (constant(eks, "REGIONS", ("us-eats-1",)), "us-eats-1: botocore has"),

@@ -10,6 +10,9 @@ from rehearsal.plugins.cloud.handler import Config
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 
+_CREATOR = "bootstrapClusterCreatorAdminPermissions"
+
+
 def last_error(row: Mapping[str, Any], *, code: bool = True) -> str:
     """The first error in the health of a cluster, node group or addon, as a line."""
     for issue in row["health"]["issues"]:
@@ -23,13 +26,20 @@ class Cluster(Rowed):
     token = "aws:eks/cluster:Cluster"
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
-        """Encryption of secrets is permanent: EKS cannot remove a cluster's key."""
+        """Encryption of secrets is permanent: EKS cannot remove a cluster's key. The provider does
+        not change the role of Auto Mode's nodes either (validateAutoModeComputeConfigCustomizeDiff
+        in its internal/service/eks/cluster.go)."""
+        if path == "computeConfig.nodeRoleArn":
+            return bool(old and new)
         return path == "encryptionConfig" and new is None
 
     def sent(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         key = inputs.get("encryptionConfig")
         logs = {"enabledClusterLogTypes": _logging([], inputs)}
-        return {**inputs, **logs, "encryptionConfig": [key] if key else None}
+        found = {**inputs, **logs, "encryptionConfig": [key] if key else None}
+        if access := inputs.get("accessConfig"):
+            found["accessConfig"] = {_CREATOR: False, **access}
+        return found
 
     def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
         return (
@@ -40,6 +50,8 @@ class Cluster(Rowed):
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
         now.pop("zonalShiftConfig", None)
+        # The provider takes this from its own state, and false for none (resourceClusterRead).
+        now["accessConfig"][_CREATOR] = bool((state.get("accessConfig") or {}).get(_CREATOR))
         given = state.get("enabledClusterLogTypes") or []
         if sorted(given) == sorted(now["enabledClusterLogTypes"]):  # a set
             now["enabledClusterLogTypes"] = given

@@ -1,0 +1,32 @@
+"""AWS's resource types in its own Terraform provider, as `aws_provider.yaml` has them.
+
+Of what the provider says, only sets and nested arguments that the cloud fills in have no other
+source here; a test compares the rest.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SOURCE = (
+    "hashicorp/terraform-provider-aws@ba227957 and newer files, quality/clouds/aws_provider.yaml"
+)
+
+
+@cache
+def arguments() -> Mapping[str, Mapping[str, Any]]:
+    """Type -> word of the file -> paths, or path -> value."""
+    text = Path(__file__).with_name("aws_provider.yaml").read_text(encoding="utf-8")
+    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)
+    return found
+
+
+def row(token: str) -> dict[str, Any]:
+    """The facts about a type that no other source has."""
+    told = arguments()[token]
+    nested = [path for path in told.get("computed", ()) if "." in path]
+    found = {"sets": list(told.get("sets", ())), "kept_when_removed": nested}
+    return {word: paths for word, paths in found.items() if paths}
