@@ -207,6 +207,25 @@ _EKS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
+STEPS = (*_NETWORK, *_IDENTITY, *_EKS)
+
+
+def set_up(stack: AwsStack) -> None:
+    """Creates every resource and leads it to its last state."""
+    for token, name, inputs in STEPS:
+        if (token, name) == (aws.CLUSTER, "ml"):
+            _roles(stack)
+        for given in inputs:
+            stack.up(token, name, resolved(stack, given))
+
+
+def _roles(stack: AwsStack) -> None:
+    stack.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    stack.role("cni", aws.POD_TRUST[0], "AmazonEKS_CNI_Policy")
+    policies = "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"
+    stack.role("nodes", "ec2.amazonaws.com", *policies)
+
+
 def lives() -> dict[str, list[dict[str, Any]]]:
     """Resource -> its steps: verb, writing requests, state and the ids that recovery finds for its
     inputs, every id under a name of its own."""
@@ -214,17 +233,14 @@ def lives() -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
         for steps in (_NETWORK, _IDENTITY, _EKS):
             if steps is _EKS:
-                stack.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
-                stack.role("cni", aws.POD_TRUST[0], "AmazonEKS_CNI_Policy")
-                policies = "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"
-                stack.role("nodes", "ec2.amazonaws.com", *policies)
+                _roles(stack)
                 requests.clear()
             for token, name, inputs in steps:
                 found[f"{token} {name}"] = list(_made(stack, requests, token, name, inputs))
         found["inputs that no read shows"] = [
             {token: unread} for token, unread in _unread(stack).items() if unread
         ]
-        for token, name, _ in reversed([*_NETWORK, *_IDENTITY, *_EKS]):
+        for token, name, _ in reversed(STEPS):
             stack.delete(token, name)
             found[f"{token} {name}"].append({"delete": list(requests)})
             requests.clear()
@@ -239,7 +255,7 @@ def _made(
     inputs: tuple[dict[str, Any], ...],
 ) -> Iterator[dict[str, Any]]:
     for number, given in enumerate(inputs):
-        state = stack.up(token, name, _resolved(stack, given))
+        state = stack.up(token, name, resolved(stack, given))
         shown = {key: value for key, value in state.items() if key not in _UNTOLD}
         identity = stack.state[stack.urn(token, name)][0]
         verb = "update" if number else "create"
@@ -247,7 +263,7 @@ def _made(
         requests.clear()
         if not number:
             step["found"] = Aws(_client(stack)).find(token, stack.state[stack.urn(token, name)][1])
-        if differs := stack.diff(token, name, _resolved(stack, given))[0]:
+        if differs := stack.diff(token, name, resolved(stack, given))[0]:
             step["differs"] = differs
         if (refreshed := stack.refresh(token, name)) != state:
             step["refreshed"] = refreshed
@@ -260,28 +276,30 @@ def _unread(stack: AwsStack) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for urn, (identity, _, state) in stack.state.items():
         token = Urn.parse(urn).type
-        handler = _handler(stack, token)
+        handler = handler_of(stack, token)
         accepted = {*handler.supported_inputs} - {"tags"}
         shown = {name for name, value in handler.read(identity, state).items() if value is not None}
         found[token] = found.get(token, accepted) - shown
     return {token: sorted(names) for token, names in sorted(found.items())}
 
 
-def _handler(stack: AwsStack, token: str) -> Rowed:
+def handler_of(stack: AwsStack, token: str) -> Rowed:
+    """The offline plugin's handler of a type."""
     handler = stack.provider.settings.handlers[token]
     assert isinstance(handler, Rowed)
     return handler
 
 
 def _client(stack: AwsStack) -> Callable[[str], Any]:
-    return _handler(stack, aws.VPC).api.client
+    return handler_of(stack, aws.VPC).api.client
 
 
-def _resolved(stack: AwsStack, value: Any) -> Any:
+def resolved(stack: AwsStack, value: Any) -> Any:
+    """The value with every `@token@name` and `@token@name@output` in it."""
     if isinstance(value, dict):
-        return {key: _resolved(stack, each) for key, each in value.items()}
+        return {key: resolved(stack, each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_resolved(stack, each) for each in value]
+        return [resolved(stack, each) for each in value]
     if not (isinstance(value, str) and value.startswith("@")):
         return value
     _, token, name, *path = value.split("@")

@@ -9,7 +9,6 @@ from rehearsal.plugins.aws.rowed import POLL_SECONDS, Rowed
 from rehearsal.plugins.cloud.handler import Config
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
-
 _CREATOR = "bootstrapClusterCreatorAdminPermissions"
 
 
@@ -31,6 +30,8 @@ class Cluster(Rowed):
         in its internal/service/eks/cluster.go)."""
         if path == "computeConfig.nodeRoleArn":
             return bool(old and new)
+        if path == "vpcConfig.controlPlaneEgressMode":  # pulumi_aws 7.51.1's text of the input
+            return bool(old == "CUSTOMER_ROUTED" and new)
         return path == "encryptionConfig" and new is None
 
     def sent(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,8 +104,9 @@ def _placed(config: Mapping[str, Any]) -> dict[str, Any]:
         "endpointPublicAccess": config.get("endpointPublicAccess", True),
         "endpointPrivateAccess": config.get("endpointPrivateAccess", False),
     }
-    if config.get("publicAccessCidrs"):
-        found["publicAccessCidrs"] = config["publicAccessCidrs"]
+    for name in ("publicAccessCidrs", "controlPlaneEgressMode"):
+        if config.get(name):
+            found[name] = config[name]
     return found
 
 

@@ -1,10 +1,11 @@
 """Rules that KMS and CloudWatch Logs enforce and moto does not."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, rule
+from rehearsal.simulators.aws.api import Params, operation, rule
 from rehearsal.simulators.aws.clusters import log_group_of, logged
 from rehearsal.simulators.aws.evaluation import statements
 from rehearsal.simulators.aws.refusal import Refusal
@@ -56,6 +57,17 @@ def check_key(account: Account, params: Params) -> None:
             "The specified KMS key does not exist or is not allowed to be used with Arn "
             f"'{account.arn('logs', f'log-group:{name}')}': its policy must let {service} use it",
         )
+
+
+@operation("logs", "AssociateKmsKey", "DisassociateKmsKey")
+def change_key(account: Account, params: Params) -> Mapping[str, Any]:
+    """Sets or removes the key of a log group, which moto cannot."""
+    name = params["logGroupName"]
+    group = account.backend("logs").groups.get(name)
+    if group is None:
+        raise Refusal("ResourceNotFoundException", "The specified log group does not exist.")
+    group.kms_key_id = params.get("kmsKeyId")
+    return {}
 
 
 @rule("logs", "DeleteLogGroup")
