@@ -176,6 +176,14 @@ class GpuPool:
     stay_annotations: Mapping[str, str] = field(default_factory=dict)
     """The annotations of a pod that must not be evicted in favor of fewer nodes, as its scaler
     reads them; empty if the platform does not allow any."""
+    disk_mib: int | None = None
+    """Maximum disk that a node has for pods' logs, images' writable layers and `emptyDir` volumes,
+    in MiB; None if it is not known."""
+    default_disk: str | None = None
+    """The disk of a container that requests none, a quantity; None if it may fill the node's."""
+    node_rooms: Mapping[str, Sequence[int]] | None = None
+    """GPUs of a pod -> the CPU, in thousandths of a core, and the memory, in MiB, of the largest
+    node that the platform starts for it; None if all nodes have one size."""
     all_at_once: AllAtOnce | None = None
     """How a job gets either all of its nodes or none; None if the pool grows for any pod."""
     topology: Sequence[str] | None = None
@@ -248,6 +256,18 @@ class GpuPool:
         if self.sharing is not None and self.sharing.replicas > 1:
             return [1]
         return list(self.pod_gpus) or list(range(1, self.allocatable + 1))
+
+    def room(self, gpus: int) -> dict[str, str]:
+        """Field of `ResourcesArgs` -> the most that a pod with `gpus` GPUs can request; without
+        what is not known."""
+        cpu, memory = (self.node_rooms or {}).get(str(gpus), (self.cpu_millis, self.memory_mib))
+        amounts = {"cpu": (cpu, "m"), "memory": (memory, "Mi"),
+                   "ephemeral_storage": (self.disk_mib, "Mi")}  # fmt: skip
+        return {
+            field: f"{amount}{unit}"
+            for field, (amount, unit) in amounts.items()
+            if amount is not None
+        }
 
     def contract(self) -> dict[str, Any]:
         """The pool as published in the stack output `gpuPools` for other projects."""

@@ -166,6 +166,10 @@ def _plain(path: Keys, kind: type, value: object) -> object:
         if value is None:
             raise Refusal(path, "has no value", remedy=f"give {_WORDS[kind]}")
         remedy = _fix(str(path[-1]), kind, value)
+        if isinstance(value, dict) and path[-2:-1] == ("env",):
+            remedy = (
+                "for a key of a Secret, use envFrom: [{ secret: NAME, key: KEY, name: VARIABLE }]"
+            )
         raise Refusal(path, f"is not {_WORDS[kind]}", given=value, remedy=remedy)
     if kind is int and abs(typing.cast("int", value)) > _LARGEST:
         raise Refusal(path, "is too large", given=value, allowed=Range(None, _LARGEST))

@@ -192,6 +192,7 @@ POOL_NAME = matching(
 IMAGE = Limit(names.invalid_image, pattern(names.IMAGE))
 ABSOLUTE = Limit(_absolute, {"pattern": "^/"})
 VARIABLE = Limit(_variable, {"pattern": "^[^=]+$"})
+CONFIG_KEY = matching("a key of a Secret or ConfigMap such as token", names.CONFIG_KEY)
 Env = Mapping[Annotated[str, VARIABLE], str]
 """Environment variables."""
 LABEL_KEY = Limit(

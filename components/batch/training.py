@@ -277,7 +277,11 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
             *args.command,
         ],
         "env": [
-            {"name": key, "value": value} for key, value in {**search, **args.env, **env}.items()
+            *(
+                {"name": key, "value": value}
+                for key, value in {**search, **args.env, **env}.items()
+            ),
+            *parts.env,
         ],
         "ports": [{"name": "rendezvous", "containerPort": MASTER_PORT}],
         "resources": resources,

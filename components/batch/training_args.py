@@ -67,6 +67,9 @@ class TrainingArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
+        for position, source in enumerate(self.env_from):
+            if reason := source.name and _FREE.refusal(source.name):
+                raise ValueError(f"envFrom[{position}].name: {reason}")
         if self.required_topology is not None and self.preferred_topology is not None:
             raise ValueError(
                 "preferredTopology: has no effect with requiredTopology; drop one of the two"
@@ -87,6 +90,7 @@ class TrainingArgs(PodArgs):
             gpus=self.worker_gpus(pools[self.pool]),
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
+            default_disk=self.default_disk(pools[self.pool]),
             own_nodes=True,
             together=True,
         )
@@ -115,7 +119,7 @@ class TrainingArgs(PodArgs):
                 f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
                 f"{', '.join(map(str, pool.gpus_per_pod))}"
             )
-        PodArgs.check_fits(self, pool)
+        self.check_node(pool, gpus)
         self._check_topology(pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(

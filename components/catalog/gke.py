@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from . import room
 from .gke_accelerators import ACCELERATORS as ACCELERATORS
 from .gke_accelerators import Accelerator as Accelerator
 from .gke_families import DISK_TYPES as DISK_TYPES
@@ -27,6 +28,16 @@ from .gke_zones import ACCELERATOR_ZONES as ACCELERATOR_ZONES
 from .gke_zones import MACHINE_ZONES as MACHINE_ZONES
 from .gke_zones import REGIONS as REGIONS
 from .spelling import nearest
+
+AUTOPILOT_DISK: Final = "1Gi"
+"""The disk of a container on Autopilot that requests none (cloud.google.com, autopilot-resource-
+requests, "Default resource requests", read 2026-11-28)."""
+_AUTOPILOT_MOST: Final[Mapping[tuple[str, int], tuple[int, int]]] = {
+    ("nvidia-tesla-a100", 1): (11_000, 74 * 1024)
+}
+"""(accelerator, GPUs of a pod) -> the most CPU, in thousandths of a core, and MiB that Autopilot
+admits if that is known to be less than the node has for pods: argoproj/argo-workflows issue 13073.
+"""
 
 CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
@@ -225,3 +236,16 @@ def _numbers(version: str) -> tuple[int, ...]:
     if match is None:
         raise ValueError(f"'{version}' is not an exact GKE version such as 1.33.0-gke.1712000")
     return tuple(int(part or 0) for part in match.groups())
+
+
+def autopilot_room(accelerator: str, gpus: int) -> tuple[int, int]:
+    """The most CPU, in thousandths of a core, and MiB that a pod with `gpus` GPUs can request on
+    Autopilot, which starts a node with as many for it: what the largest such node has for pods."""
+    if most := _AUTOPILOT_MOST.get((accelerator, gpus)):
+        return most
+    # Autopilot also attaches GPUs to custom N1 machines, up to Compute Engine's limit.
+    if attached := n1_attach_limit(accelerator, gpus):
+        return room.gke(*attached)
+    machine = largest_with(accelerator, gpus)
+    assert machine is not None, "every count that Autopilot offers has a machine"
+    return room.gke(machine.vcpu, machine.memory_gib)

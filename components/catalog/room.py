@@ -30,6 +30,13 @@ def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
     return _millis(vcpu), round(memory)
 
 
+def gke_disk(disk_gb: int) -> int:
+    """The MiB of a boot disk that GKE leaves for pods: a tenth is kept free, and the system has
+    half of it, 6 GiB and 35 %, or 100 GiB, whichever is less (the same page)."""
+    system = min(disk_gb * 0.5, 6 + disk_gb * 0.35, 100)
+    return int((disk_gb * 0.9 - system) * 1024)
+
+
 def eks(
     vcpu: int,
     memory_gib: float,

@@ -386,11 +386,16 @@ class EksGpuNodeGroupArgs:
         return [GPU_TAINT, *self.taints, *self.startup_taints]
 
     @property
-    def ephemeral_storage(self) -> str:
-        """The disk space of a node for pods: a tenth is kept free, EKS reserves 1 GiB."""
+    def disk_gib(self) -> int:
+        """The disk of a node for pods: a tenth is kept free, and EKS reserves 1 GiB."""
         if self.kubelet:
-            return f"{self.kubelet.disk_gib(self.disk_size_gb)}Gi"
-        return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
+            return self.kubelet.disk_gib(self.disk_size_gb)
+        return self.disk_size_gb * 9 // 10 - 2
+
+    @property
+    def ephemeral_storage(self) -> str:
+        """`disk_gib` as a quantity."""
+        return f"{self.disk_gib}Gi"
 
     @property
     def cpu_millis(self) -> int | None:
@@ -519,6 +524,8 @@ class EksGpuNodeGroupArgs:
             cpu_millis=cpu_millis,
             # At zero, the autoscaler starts no node for a pod that requests more than the tags say.
             memory_mib=least or most if self.min_nodes == 0 else most,
+            # The user data may add the instance's own disks.
+            disk_mib=None if self.user_data else self.disk_gib * 1024,
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,

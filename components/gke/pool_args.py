@@ -555,6 +555,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
+            # Local SSDs are used instead of the boot disk.
+            disk_mib=None if self.machine.local_ssds else room.gke_disk(self.disk_size_gb),
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,

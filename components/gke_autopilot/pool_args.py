@@ -195,6 +195,12 @@ class GkeAutopilotPoolArgs:
             if sharing
             else [count for count in gpu_model.autopilot_counts if count <= max(counts)],
             sharing=sharing,
+            node_rooms={
+                str(count): catalog.autopilot_room(gpu_model.name, self.gpus_per_node or count)
+                for count in gpu_model.autopilot_counts
+                if not sharing
+            },
+            default_disk=catalog.AUTOPILOT_DISK,
             driver_directory=names.GKE_DRIVER_DIRECTORY,
             host_paths=False,
             **(attachable_classes(machine) if machine else {}),

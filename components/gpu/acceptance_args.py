@@ -111,8 +111,8 @@ class GpuTestArgs:
                 "mounts: the platform does not allow directories of the host; drop the key, and "
                 "use an image with PyTorch"
             )
-        check_room(self.requests, ResourcesArgs(), pool)
         gpus = self.gpus_on(pool)
+        check_room(self.requests, ResourcesArgs(), pool, gpus)
         if gpus > pool.gpus_per_node:
             raise ValueError(
                 f"gpus: {gpus} is more than a node of pool {pool.name} has "

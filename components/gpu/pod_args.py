@@ -11,8 +11,8 @@ from ..cluster import GpuPool
 from ..decode import unknown
 from ..effect import Sent, Tries
 from ..kube import quantity
-from ..limits import DNS_LABEL, IMAGE, SUBDOMAIN, Env, Hint, check_limits
-from .resources_args import ResourcesArgs, check_room
+from ..limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint, check_limits
+from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
 USER_MOST = 2**31 - 1
@@ -25,7 +25,7 @@ _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFromArgs:
-    """Environment variables from an existing object: one variable for each key."""
+    """Environment variables from an existing object: one for each key, or only one, for `key`."""
 
     secret: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].secretRef.name")
@@ -35,11 +35,27 @@ class EnvFromArgs:
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].configMapRef.name")
     ] = None
     """A ConfigMap of the pod's namespace."""
+    key: Annotated[
+        Annotated[str, CONFIG_KEY] | None,
+        Sent("PodSpec containers[].env[]"),
+        Tries("token", given={"name": "TOKEN"}),
+    ] = None
+    """The only key to use; by default, all keys, each as the variable with its name."""
+    name: Annotated[
+        Annotated[str, VARIABLE] | None,
+        Sent("PodSpec containers[].env[]"),
+        Tries("TOKEN", given={"key": "token"}),
+    ] = None
+    """The environment variable that gets the value of `key`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
         if (self.secret is None) == (self.config_map is None):
             raise ValueError("secret: give either secret or configMap")
+        if self.key is not None and self.name is None:
+            raise ValueError(f"name: is missing; set it to the variable for key {self.key}")
+        if self.name is not None and self.key is None:
+            raise ValueError(f"key: is missing; set it to the key for variable {self.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +134,44 @@ class PodArgs:
 
     def __post_init__(self) -> None:
         check_limits(self)
-        for resource in ("cpu", "memory"):
-            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
-            if low and high and quantity.parse(low) > quantity.parse(high):
+        for position, source in enumerate(self.env_from):
+            if source.name in self.env:
                 raise ValueError(
-                    f"requests.{resource}: {low} is above limits.{resource} {high}; lower it"
+                    f"envFrom[{position}].name: {source.name} is in env, too; drop one of the two"
                 )
+        check_order(self.requests, self.limits)
         self._check_volumes()
 
-    def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if a pod does not fit any node of `pool`."""
-        check_room(self.requests, self.limits, pool)
+    def check_node(self, pool: GpuPool, gpus: int) -> None:
+        """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
+        check_room(self.requests, self.limits, pool, gpus)
+        self._check_disk(pool)
+
+    def default_disk(self, pool: GpuPool) -> str | None:
+        """The disk that `pool`'s platform grants a pod, since it requests none; None otherwise."""
+        named = self.requests.ephemeral_storage or self.limits.ephemeral_storage
+        return None if named else pool.default_disk
+
+    def _check_disk(self, pool: GpuPool) -> None:
+        """Raises ValueError for volumes on the node's disk that have no room there."""
+        amounts = {
+            "limits.ephemeralStorage": self.limits.ephemeral_storage,
+            # Such a platform evicts a pod that uses more than it requests.
+            "requests.ephemeralStorage": pool.default_disk and self.requests.ephemeral_storage,
+            f"the disk that a node of pool {pool.name} has for pods,": pool.room(0).get(
+                "ephemeral_storage"
+            ),
+        }
+        sizes = {name: volume.disk for name, volume in self.volumes.items() if volume.disk}
+        total = sum(map(quantity.parse, sizes.values()))
+        for what, most in amounts.items():
+            if most and total > quantity.parse(most):
+                last = next(reversed(sizes))
+                raise ValueError(
+                    f"volumes.{last}.disk: the pod's volumes on its node's disk, "
+                    f"{' and '.join(sizes.values())}, are more than {what} {most}; lower disk, or "
+                    "raise that"
+                )
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Whether pods on `pool` mount host paths, or use the host's IPC namespace."""

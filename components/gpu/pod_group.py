@@ -23,5 +23,8 @@ class PodGroup:
     """Volume -> the stack's claim behind it."""
     own_nodes: bool = False
     """Whether each pod has a node to itself."""
+    default_disk: str | None = None
+    """The disk that the platform grants each of them because they request none, a quantity; None
+    if they request one, or may fill their node's."""
     together: bool = False
     """Whether either all pods start at the same time or none."""

@@ -25,6 +25,8 @@ class PodParts:
     """Keys of the pod's spec, without volumes."""
     container: Mapping[str, Any]
     """Keys of the container, without mounts."""
+    env: list[dict[str, Any]]
+    """Environment variables from single keys of Secrets and ConfigMaps."""
     volumes: list[dict[str, Any]]
     mounts: list[dict[str, Any]]
     annotations: Mapping[str, str]
@@ -66,17 +68,30 @@ def pod_parts(
         spec["serviceAccountName"] = args.service_account
     if args.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in args.image_pull_secrets]
-    if args.env_from:
+    if whole := [source for source in args.env_from if source.key is None]:
         container["envFrom"] = [
             {"secretRef": {"name": source.secret}}
             if source.secret
             else {"configMapRef": {"name": source.config_map}}
-            for source in args.env_from
+            for source in whole
         ]
     mounted = any(volume.bucket for volume in args.volumes.values())
     return PodParts(
         spec=spec,
         container=container,
+        env=[
+            {
+                "name": source.name,
+                "valueFrom": {
+                    "secretKeyRef" if source.secret else "configMapKeyRef": {
+                        "name": source.secret or source.config_map,
+                        "key": source.key,
+                    }
+                },
+            }
+            for source in args.env_from
+            if source.key is not None
+        ],
         volumes=[
             {"name": name, **_source(owner, name, volume, args, contents, buckets)}
             for name, volume in args.volumes.items()
@@ -109,6 +124,8 @@ def _source(
         return {"secret": {"secretName": volume.secret}}
     if volume.memory:
         return {"emptyDir": {"medium": "Memory", "sizeLimit": volume.memory}}
+    if volume.disk:
+        return {"emptyDir": {"sizeLimit": volume.disk}}
     if volume.host_file:
         return {"hostPath": {"path": volume.host_file, "type": "File"}}
     assert volume.bucket is not None

@@ -1,11 +1,15 @@
-"""CPU and memory of a pod, and whether a node of its pool has enough of them."""
+"""CPU, memory and disk of a pod, and whether a node of its pool has enough of them."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from ..cluster import GpuPool
+from ..decode import camel
 from ..kube import quantity
 from ..limits import QUANTITY, check_limits
+
+RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
+"""Field of `ResourcesArgs` -> the resource in a container's `resources`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,30 +20,39 @@ class ResourcesArgs:
     """A quantity, such as `500m` or `4`."""
     memory: Annotated[str, QUANTITY] | None = None
     """A quantity, such as `16Gi`."""
+    ephemeral_storage: Annotated[str, QUANTITY] | None = None
+    """The node's disk that a pod uses for its logs, what its containers write outside of volumes,
+    and volumes with `disk`: a quantity, such as `40Gi`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
 
     def quantities(self) -> dict[str, str]:
         """The quantities that are set, for a container's `resources`."""
-        amounts = {"cpu": self.cpu, "memory": self.memory}
+        amounts = {resource: getattr(self, field) for field, resource in RESOURCES.items()}
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
-def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
-    """Raises ValueError if a pod requests more CPU or memory than any node of `pool` has."""
-    for resource, most, unit in (
-        ("cpu", pool.cpu_millis, "m"),
-        ("memory", pool.memory_mib, "Mi"),
-    ):
+def check_order(requests: ResourcesArgs, limits: ResourcesArgs) -> None:
+    """Raises ValueError if a request is above its limit."""
+    for field in RESOURCES:
+        low, high, key = getattr(requests, field), getattr(limits, field), camel(field)
+        if low and high and quantity.parse(low) > quantity.parse(high):
+            raise ValueError(f"requests.{key}: {low} is above limits.{key} {high}; lower it")
+
+
+def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:
+    """Raises ValueError if a pod with `gpus` GPUs requests more than any node of `pool` has."""
+    for field, most in pool.room(gpus).items():
         # A limit without a request is also the request.
         for key, resources in (("requests", requests), ("limits", limits)):
-            asked: str | None = getattr(resources, resource)
-            if asked is None:
+            amount: str | None = getattr(resources, field)
+            if amount is None:
                 continue
-            if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):
+            if quantity.parse(amount) > quantity.parse(most):
+                larger = "request more GPUs" if pool.node_rooms else "give the pool larger nodes"
                 raise ValueError(
-                    f"{key}.{resource}: {asked} is more than a node of pool {pool.name} has for "
-                    f"pods ({most}{unit}); request less, or give the pool larger nodes"
+                    f"{key}.{camel(field)}: {amount} is more than a node of pool {pool.name} has "
+                    f"for pods ({most}); request less, or {larger}"
                 )
             break

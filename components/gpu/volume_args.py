@@ -26,10 +26,12 @@ largest file system that either cloud provisions for a claim."""
 FILES_LIMIT = 1_000_000
 """Maximum size of all files of a volume in bytes: the API server accepts ConfigMaps of 1 MiB."""
 _SOURCES = (
-    "claim", "existing_claim", "bucket", "files", "secret", "memory", "host_file",
+    "claim", "existing_claim", "bucket", "files", "secret", "memory", "disk", "host_file",
 )  # fmt: skip
 _WORDS = {"existing_claim": "existingClaim", "host_file": "hostFile"}
 _WRITABLE = ("claim", "existing_claim", "bucket")
+_EMPTY = ("memory", "disk")
+"""Sources that are empty when the pod starts, and so are writable by default."""
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 
@@ -117,13 +119,21 @@ class VolumeArgs:
         Tries("128Mi"),
     ] = None
     """The size of a volume in memory, part of the pod's; empty when the pod starts."""
+    disk: Annotated[
+        Annotated[str, QUANTITY] | None,
+        Sent("PodSpec volumes[].emptyDir.sizeLimit"),
+        Tries("512Mi"),
+    ] = None
+    """The size of a volume on the node's disk, part of the pod's `ephemeralStorage`; empty when the
+    pod starts."""
     host_file: Annotated[
         Annotated[str, _below_root("/etc/nccl.conf")] | None,
         Sent("PodSpec volumes[].hostPath.path"),
     ] = None
     """A file of the node, for images of nodes that provide a file that the container needs."""
     read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
-    """Whether the volume is mounted read-only; by default, it is, except `memory`."""
+    """Whether the volume is mounted read-only; by default, it is, except `memory` and
+    `disk`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -139,14 +149,13 @@ class VolumeArgs:
             )
         (source,) = sources
         self._check_names()
-        if self.read_only is False and source not in _WRITABLE and source != "memory":
+        if self.read_only is False and source not in (*_WRITABLE, *_EMPTY):
             raise ValueError(
                 f"readOnly: nothing can be written to {_WORDS.get(source, source)}; drop the key"
             )
-        if self.read_only and source == "memory":
-            raise ValueError(
-                "readOnly: a read-only volume in memory would stay empty; drop the key"
-            )
+        if self.read_only and source in _EMPTY:
+            where = "in memory" if source == "memory" else "on the node's disk"
+            raise ValueError(f"readOnly: a read-only volume {where} would stay empty; drop the key")
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
@@ -162,7 +171,7 @@ class VolumeArgs:
     @property
     def writable(self) -> bool:
         """Whether the container may write to it."""
-        return not self.read_only if self.memory else self.read_only is False
+        return not self.read_only if self.memory or self.disk else self.read_only is False
 
     @property
     def claim_name(self) -> str | None:

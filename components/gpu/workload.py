@@ -225,7 +225,7 @@ def pod_spec(
                 "image_pull_policy": args.image_pull_policy,
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
-                "env": _env(args, libraries),
+                "env": [*_env(args, libraries), *cast(list[EnvVarArgsDict], parts.env)],
                 "resources": _resources(args, pool),
                 "security_context": {"allow_privilege_escalation": False},
                 "volume_mounts": mounts or None,

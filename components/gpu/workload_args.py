@@ -134,7 +134,7 @@ class GpuPodArgs(PodArgs):
                 f"sharedMemory: pods of pool {pool.name} use the host's shared memory to reach "
                 "MPS; drop the key"
             )
-        PodArgs.check_fits(self, pool)
+        self.check_node(pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
                 raise ValueError(
@@ -153,6 +153,7 @@ class GpuPodArgs(PodArgs):
             gpus=self.gpus,
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
+            default_disk=self.default_disk(pools[self.pool]),
         )
 
     @property

@@ -113,6 +113,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *_soon_stopped(settings),
         *_in_team_quotas(settings),
         *_without_pods(settings),
+        *_without_disk(settings),
         *_overfull(settings),
         *_without_keda(settings),
     ]
@@ -215,6 +216,17 @@ def _soon_stopped(settings: Settings[Any]) -> Iterator[str]:
             "its driver and images, so that jobs are stopped, and pay for nodes, again and again; "
             f"set {_START_MINUTES} or more"
         )
+
+
+def _without_disk(settings: Settings[Any]) -> Iterator[str]:
+    """Warns of pods that get little of their node's disk because they request none of it."""
+    for pods in settings.pod_groups:
+        if pods.default_disk:
+            yield (
+                f"{pods.path}.requests.ephemeralStorage: is not set, so that each container gets "
+                f"{pods.default_disk} of disk, and a pod that writes more, such as a model that it "
+                "downloads, is evicted; set it"
+            )
 
 
 def _without_pods(settings: Settings[Any]) -> Iterator[str]:

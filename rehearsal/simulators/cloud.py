@@ -204,6 +204,8 @@ class NodeGroup:
     another node for the same pods; empty if it waits."""
     auto_provisioned: bool = False
     """GKE Autopilot and compute classes: such nodes start only for pods that select them."""
+    admitted: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """GPUs of a pod -> resource -> the most that the platform's admission lets it request."""
     autopilot: bool = False
     """Whether it belongs to a GKE Autopilot cluster, which admits pods by rules of its own."""
     choice: Choice | None = None

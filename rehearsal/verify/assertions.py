@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from components.kube import quantity
+from components.kube.requests import requests
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.nodes.gpu_sharing import template_sharing
 from rehearsal.nodes.gpus import GPU, part
@@ -64,6 +66,12 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
             f"{full_name(pod)} runs on {where}, but requests no {GPU}: GKE Autopilot refuses a "
             "pod that selects an accelerator without a limit"
         )
+    for resource, most in group.admitted.get(asked, {}).items():
+        if requests(pod["spec"]).get(resource, 0) > quantity.parse(most):
+            yield (
+                f"{full_name(pod)} runs on {where}, but GKE Autopilot refuses it: total {resource} "
+                f"requested by containers is higher than the Autopilot maximum of {most}"
+            )
     stays = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT) == "false"
     if stays and group.protection is None:
         yield (

@@ -443,11 +443,19 @@ def test_a_workload_has_the_same_parts(kind: str) -> None:
     parts = {
         "serviceAccount": "trainer",
         "imagePullSecrets": ["registry"],
-        "envFrom": [{"secret": "token"}, {"configMap": "settings"}],
+        "envFrom": [
+            {"secret": "token"},
+            {"configMap": "settings"},
+            {"secret": "hf", "key": "token", "name": "HF_TOKEN"},
+            {"configMap": "settings", "key": "mode", "name": "MODE"},
+        ],
+        "requests": {"ephemeralStorage": "2Gi"},
+        "limits": {"ephemeralStorage": "4Gi"},
         "volumes": {
             **VOLUMES,
             "token": {"mountPath": "/token", "secret": "token"},
             "scratch": {"mountPath": "/scratch", "memory": "1Gi"},
+            "cache": {"mountPath": "/cache", "disk": "3Gi"},
             "conf": {"mountPath": "/conf", "hostFile": "/usr/lib64/libcuda.so.1"},
         },
     }
@@ -467,10 +475,17 @@ def test_a_workload_has_the_same_parts(kind: str) -> None:
     volumes = {each["name"]: each for each in spec["volumes"]}
     assert volumes["token"]["secret"] == {"secretName": "token"}
     assert volumes["scratch"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
+    assert volumes["cache"]["emptyDir"] == {"sizeLimit": "3Gi"}
+    assert container["resources"]["requests"]["ephemeral-storage"] == "2Gi"
+    assert container["resources"]["limits"]["ephemeral-storage"] == "4Gi"
+    by_name = {each["name"]: each for each in container["env"]}
+    assert by_name["HF_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "hf", "key": "token"}}
+    assert by_name["MODE"]["valueFrom"] == {"configMapKeyRef": {"name": "settings", "key": "mode"}}
     assert volumes["conf"]["hostPath"] == {"path": "/usr/lib64/libcuda.so.1", "type": "File"}
     mounts = {each["name"]: each for each in container["volumeMounts"]}
     assert mounts["token"]["readOnly"] is True
     assert mounts["scratch"] == {"name": "scratch", "mountPath": "/scratch"}
+    assert mounts["cache"] == {"name": "cache", "mountPath": "/cache"}
 
 
 @pytest.mark.parametrize("stack", ["train-gke", "autopilot", "train", "onprem"])

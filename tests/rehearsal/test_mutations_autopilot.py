@@ -55,6 +55,18 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "a toleration is dropped": ([sample('pod["tolerations"] = []')],
         f"{T4}-1: {WHO} cannot be scheduled: it does not tolerate the taint "
         "nvidia.com/gpu=present:NoSchedule"),
+    "more memory than a machine with one GPU has": (
+        [
+            configured(lambda c: c["gpu-cluster:gpuPools"]["t4"].update(accelerator="nvidia-l4")),
+            asks(
+                '{"limits": {"nvidia.com/gpu": "1"}, '
+                '"requests": {"cpu": "8", "memory": "150Gi"}}'
+            ),
+        ],
+        "default/my-gpu-pod runs on node NODE of pool autopilot-nvidia-l4-4, but GKE Autopilot "
+        "refuses it: total memory requested by containers is higher than the Autopilot maximum of "
+        "128Gi",
+    ),
     "no limit": ([asks("{}")],
         f"default/my-gpu-pod runs on node NODE of {T4}-1, but requests no nvidia.com/gpu: GKE "
         "Autopilot refuses a pod that selects an accelerator without a limit"),

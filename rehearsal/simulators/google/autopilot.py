@@ -41,6 +41,23 @@ _BLOCK_LABEL = "cloud.google.com/reservation-blocks"
 """cloud.google.com, consuming-reservations, read 2026-11-22."""
 _LONGEST = 63
 """The most characters of a label's value."""
+_LARGEST: Mapping[str, Mapping[int, tuple[int, int]]] = {
+    "nvidia-tesla-t4": {1: (48, 312), 2: (48, 312), 4: (96, 624)},
+    "nvidia-l4": {1: (32, 128), 2: (24, 96), 4: (48, 192), 8: (96, 384)},
+    "nvidia-rtx-pro-6000": {1: (48, 180), 2: (96, 360), 4: (192, 720), 8: (384, 1440)},
+    "nvidia-tesla-a100": {1: (11, 74), 2: (24, 170), 4: (48, 340), 8: (96, 680), 16: (96, 1360)},
+    "nvidia-a100-80gb": {1: (12, 170), 2: (24, 340), 4: (48, 680), 8: (96, 1360)},
+    "nvidia-h100-80gb": {1: (26, 234), 2: (52, 468), 4: (104, 936), 8: (208, 1872)},
+    "nvidia-h100-mega-80gb": {8: (208, 1872)},
+    "nvidia-h200-141gb": {8: (224, 2952)},
+    "nvidia-b200": {8: (224, 3968)},
+}
+"""Accelerator -> GPUs of a pod -> vCPUs and GiB above which Autopilot's admission refuses it. For
+one A100 what its webhook answers (argoproj/argo-workflows issue 13073); for the others the whole
+machine (Compute Engine, accelerator-optimized machines and limits of N1, 2026-04-14), which is more
+than Autopilot admits: its table could not be read."""
+_POD_DISK = "122Gi"
+"""The disk for pods of a GPU node, whose boot disk GKE sizes for them. General knowledge."""
 _CPU_MACHINE = "e2-standard-8"
 _MAX_NODES = 1000
 _DEFAULT_CLIENTS = 2
@@ -56,6 +73,13 @@ class GpuRequestShape:
     """Pods that share a GPU, or a partition of it."""
     reservation: str = ""
     """The reservation of the machines, in the form of GKE's `reservationAffinity`."""
+
+
+def admitted(accelerator: str) -> dict[int, dict[str, str]]:
+    return {
+        gpus: {"cpu": str(vcpu), "memory": f"{gib}Gi"}
+        for gpus, (vcpu, gib) in _LARGEST.get(accelerator, {}).items()
+    }
 
 
 def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequestShape]:
@@ -210,6 +234,7 @@ def _group(
     taints: tuple[NodeTaint, ...] = ()
     sharing = GpuSharing()
     if accelerator is not None and shape is not None:
+        capacity["ephemeral-storage"] = _POD_DISK
         partitions = accelerator.mig.get(shape.partition, 1)
         capacity[GPU_RESOURCE] = str(count * partitions * shape.clients)
         if shape.clients > 1:
@@ -248,4 +273,5 @@ def _group(
         autopilot=True,
         gpus=count,
         sharing=sharing,
+        admitted=admitted(accelerator.name) if accelerator and sharing.strategy == "none" else {},
     )

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -18,6 +18,7 @@ from stacks.jobs import cluster as jobs
 from stacks.jobs.submitted import jobs_in
 from stacks.outcome import CheckError
 from tests.program.environments import as_engine_config
+from tests.program.everything import EVERYTHING, config_of
 from tests.unit.components.test_settings_batch import dev
 from tests.unit.components.test_settings_sharing import KUBECONFIG
 from tools.sections import ROOT
@@ -97,19 +98,19 @@ def test_what_is_published_is_read_back() -> None:
     assert None not in json.loads(found.text())["pools"]["train-gpu"].values()
 
 
-STACK_FILES = sorted(
-    file
+STACKS = {
+    file.stem: yaml.safe_load(file.read_text())["config"]
     for folder in ("examples/*", "tests/fixtures/stacks")
-    for file in ROOT.glob(f"{folder}/Pulumi.*.yaml")
+    for file in sorted(ROOT.glob(f"{folder}/Pulumi.*.yaml"))
     if "gpu-cluster:cluster:" in file.read_text()
-)
-"""Every stack file of the repository: each platform, with each of its scalers."""
+} | {stack: config_of(stack) for stack in EVERYTHING}
+"""Every stack of the repository: each platform, with each of its scalers."""
 
 
-@pytest.mark.parametrize("file", STACK_FILES, ids=lambda file: file.stem)
-def test_every_stack_reads_what_it_publishes(file: Path) -> None:
+@pytest.mark.parametrize("name", STACKS)
+def test_every_stack_reads_what_it_publishes(name: str) -> None:
     """In each namespace, on every platform and with every scaler."""
-    values = yaml.safe_load(file.read_text())["config"]
+    values = copy.deepcopy(STACKS[name])
     if values["gpu-cluster:cluster"].pop("kubeconfigFile", None):
         values["gpu-cluster:cluster"] |= {"kubeconfig": KUBECONFIG, "context": "c"}
     stack = settings.from_config(as_engine_config(values))
@@ -125,8 +126,14 @@ def test_every_stack_reads_what_it_publishes(file: Path) -> None:
 
 
 def plain(stack: Published) -> Any:
-    """With lists in place of tuples."""
-    return json.loads(json.dumps(asdict(stack)))
+    """As maps and lists."""
+    return json.loads(json.dumps(stack, default=_fields))
+
+
+def _fields(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return dict(value)
 
 
 def test_what_a_stack_publishes_may_be_left_out_when_it_is_empty() -> None:
