@@ -47,6 +47,25 @@ def warn(
         )
 
 
+def warn_of_zones(path: str, change: pulumi.ResourceHookArgs) -> None:
+    """Warns if the update of a pool or cluster takes zones from its nodes.
+
+    `locations` of NodePool in GKE's API: "changing node pool locations will result in nodes being
+    added and/or removed" (https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/
+    projects.locations.clusters.nodePools, read 2026-11-28).
+    """
+    before, after = (_at(inputs or {}, "nodeLocations") for inputs in
+                     (change.old_inputs, change.new_inputs))  # fmt: skip
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return
+    if removed := sorted({*before} - {*after}):
+        pool = "GPU-POOL" if path.startswith("gpuPools.") else "SYSTEM-POOL"
+        pulumi.log.warn(
+            f"{path}: an update of nodeLocations removes {', '.join(removed)}: GKE deletes the "
+            f"nodes there, and their pods start again in other zones [GPUC-RECYCLE-{pool}]"
+        )
+
+
 def _changed(
     path: str, before: Any, after: Any, in_place: Sequence[str]
 ) -> Iterator[tuple[str, Any, Any]]:

@@ -13,7 +13,7 @@ from .cluster_autoscaling import cluster_autoscaling
 from .control_plane import control_plane, control_plane_options, kubeconfig_of
 from .cpu_pool import GkeCpuPool
 from .network import GkeNetwork
-from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check
+from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check, zones_check
 from .pool_args import GkeGpuNodePoolArgs
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
@@ -90,6 +90,7 @@ class GkeCluster(pulumi.ComponentResource):
                 # The settings of the removed default pool no longer matter, and a difference in
                 # them would replace the cluster.
                 ignore_changes=["nodeConfig", "initialNodeCount", "nodePools"],
+                hooks=zones_check(name),
             ),
         )
         self.id = self.cluster.id

@@ -67,6 +67,7 @@ def control_plane_options(
     *,
     ignore_changes: Sequence[str] = (),
     depends_on: Sequence[pulumi.Resource] = (),
+    hooks: pulumi.ResourceHookBinding | None = None,
 ) -> pulumi.ResourceOptions:
     """The options of the cluster resource."""
     return pulumi.ResourceOptions(
@@ -76,6 +77,7 @@ def control_plane_options(
         additional_secret_outputs=["masterAuth"],
         ignore_changes=list(ignore_changes),
         depends_on=list(depends_on),
+        hooks=hooks,
         # The name is taken until then, even if only the state requires a replacement (`pulumi state
         # taint`).
         delete_before_replace=True,

@@ -34,9 +34,20 @@ def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.Reso
 
     def check(change: pulumi.ResourceHookArgs) -> None:
         recycling.warn(path, change, ("version", "nodeConfig"), nodes, IN_PLACE)
+        recycling.warn_of_zones(path, change)
 
     hook = pulumi.ResourceHook(
         f"{name}-recycling", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+    return pulumi.ResourceHookBinding(before_update=[hook])
+
+
+def zones_check(name: str) -> pulumi.ResourceHookBinding:
+    """Warns, even in a preview, of an update that takes zones from a cluster's nodes."""
+    hook = pulumi.ResourceHook(
+        f"{name}-zones",
+        lambda change: recycling.warn_of_zones("cluster.systemPool", change),
+        opts=pulumi.ResourceHookOptions(on_dry_run=True),
     )
     return pulumi.ResourceHookBinding(before_update=[hook])
 

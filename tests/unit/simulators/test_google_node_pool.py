@@ -1,13 +1,20 @@
 import threading
+import typing
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pulumi
 import pytest
 
+from components.effect import Sent
+from components.gke.node_identity import recycling_check
+from components.gke.pool_args import GkeGpuNodePoolArgs
 from rehearsal.control_plane.api import Api
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.bounds import NODE_CLAIMS
 from rehearsal.nodes.zones import Zones
+from rehearsal.plugins.cloud import facts
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
 from rehearsal.simulators.google.api.server import Request
 from rehearsal.simulators.google.container import machine_families
@@ -20,6 +27,8 @@ from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool,
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
 ZONE = "us-central1-a"
+OTHER = "us-central1-b"
+TEAM = {"key": "team", "value": "ml", "effect": "NO_SCHEDULE"}
 G4_ZONE = {"nodeLocations": ["us-central1-b"]}
 FLEX_START = {
     "nodeConfig": t4(flexStart=True),
@@ -527,7 +536,6 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
     assert taint in group_of(stack).node.taints
 
 
-OTHER = "us-central1-b"
 
 
 @pytest.fixture
@@ -642,30 +650,77 @@ def test_nodes_run_as_an_account_that_exists() -> None:
     stack.pool("before", nodeConfig=t4(serviceAccount="before@p.iam.gserviceaccount.com"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "recreated"),
-    [
-        ({"machineType": "n1-standard-8"}, True),
-        ({"diskSizeGb": 200}, True),
-        ({"diskType": "pd-ssd"}, True),
-        ({"imageType": "UBUNTU_CONTAINERD"}, True),
-        ({"gcfsConfig": {"enabled": True}}, True),
-        ({"labels": {"role": "other"}}, False),
-        ({"taints": []}, False),
-    ],
-)
-def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated: bool) -> None:
-    """Labels and taints are put on the nodes that run."""
+NODES: Sequence[tuple[dict[str, Any], str]] = [
+    ({"nodeConfig": t4(machineType="n1-standard-8")}, "recreated"),
+    ({"nodeConfig": t4(diskSizeGb=200)}, "recreated"),
+    ({"nodeConfig": t4(diskType="pd-ssd")}, "recreated"),
+    ({"nodeConfig": t4(imageType="UBUNTU_CONTAINERD")}, "recreated"),
+    ({"nodeConfig": t4(gcfsConfig={"enabled": True})}, "recreated"),
+    ({"nodeConfig": t4(kubeletConfig={"podPidsLimit": 4096})}, "recreated"),
+    ({"nodeConfig": t4(linuxNodeConfig={"sysctls": {"net.core.somaxconn": "4096"}})}, "recreated"),
+    ({"nodeConfig": t4(labels={"role": "other"})}, "kept"),
+    ({"nodeConfig": t4(taints=[])}, "kept"),
+    ({"nodeConfig": t4(tags=["one"])}, "kept"),
+    ({"nodeLocations": [OTHER]}, "removed"),
+    ({"autoscaling": {"totalMaxNodeCount": 4, "locationPolicy": "BALANCED"}}, "kept"),
+    ({"upgradeSettings": {"maxSurge": 2, "maxUnavailable": 0}}, "kept"),
+]
+"""A change of a pool -> what happens to its nodes: GKE's reference of `UpdateNodePoolRequest`, and
+https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters."""
+
+
+@pytest.mark.parametrize(("changes", "nodes"), NODES)
+def test_gke_recreates_or_removes_nodes_for_some_changes(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], nodes: str
+) -> None:
+    """Labels and taints are set on the running nodes. The program warns of all other changes."""
     stack = GoogleStack.with_cluster()
-    stack.pool()
+    before = pool(nodeLocations=[ZONE, OTHER], nodeConfig=t4(taints=[TEAM]))
+    stack.pool(**before)
+    group = group_of(stack)
+    after = before | changes
+    stack.pool(**after)
+    assert group_of(stack).revision - group.revision == (nodes == "recreated")
+    assert ({*group.zones} - {*group_of(stack).zones} != set()) == (nodes == "removed")
 
-    def revision() -> int:
-        (found,) = (each for each in stack.cloud.node_groups() if "gpu" in each.name)
-        return found.revision
+    lines: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: lines.append(line))
+    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
+    (hook,) = recycling_check("pool", "gpuPools.gpu", (0, 3)).before_update or ()
+    hook(
+        pulumi.ResourceHookArgs(
+            urn="u", id="", name="pool", type="", old_inputs=before, new_inputs=after
+        )
+    )
+    assert [line.rpartition(" [")[2] for line in lines] == ["GPUC-RECYCLE-GPU-POOL]"] * (
+        nodes != "kept"
+    )
 
-    before = revision()
-    stack.pool(nodeConfig=t4(**changes))
-    assert revision() - before == recreated
+
+def test_each_setting_that_updates_a_pool_has_a_row() -> None:
+    """Of the inputs that settings of a GPU pool set; a change of the others replaces the pool."""
+    hints = typing.get_type_hints(GkeGpuNodePoolArgs, include_extras=True).values()
+    markers = [each for hint in hints for each in getattr(hint, "__metadata__", ())]
+    paths = {
+        path.removeprefix("NodePool ").replace("[]", "")
+        for marker in markers
+        if isinstance(marker, Sent)
+        for path in marker.inputs
+        if path.startswith("NodePool ") and "(" not in path
+    }
+    replaces = facts.of(POOL).replaces
+    rows = {
+        f"nodeConfig.{key}" if name == "nodeConfig" else name
+        for changes, _ in NODES
+        for name, value in changes.items()
+        for key in (value if name == "nodeConfig" else [""])
+    }
+    missing = [
+        path
+        for path in sorted(paths)
+        if not replaces(path) and not any(f"{path}.".startswith(f"{row}.") for row in rows)
+    ]
+    assert missing == []
 
 
 def test_an_update_that_outlasts_the_provider_fails() -> None:
