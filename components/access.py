@@ -158,6 +158,8 @@ class VolumeClasses:
     """Classes whose volumes are disks, which only one node can attach at a time."""
     least_gib: Mapping[str, int] = field(default_factory=dict)
     """Class -> minimum volume size in GiB; a smaller claim fails."""
+    most_gib: Mapping[str, int] = field(default_factory=dict)
+    """Class -> maximum volume size in GiB."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Class -> why its volumes would not work on the platform, and which class to use instead."""
 

@@ -6,6 +6,7 @@ source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gk
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from types import MappingProxyType
 from typing import Final
 
@@ -99,16 +100,24 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Feature -> the first version that has it, in each minor that received it (cluster-toolkit 1.95.0
 and the GKE documentation)."""
 
+CHANNEL_MINORS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {"rapid": (34, 37), "regular": (34, 37), "stable": (34, 36), "extended": (32, 37)}
+)
+"""Channel -> its oldest and newest Kubernetes minor, 1.x, for new clusters:
+docs.cloud.google.com/kubernetes-engine/docs/release-notes.md.txt, to 2026-10-20."""
+CHANNELS_UNTIL: Final = date(2027, 2, 28)
+"""Until when the table can be taken for complete: a minor of Kubernetes lasts about four months."""
+
 CHANNEL_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "RAPID": "1.36.0-gke.3302004",
-        "REGULAR": "1.35.5-gke.1163012",
+        "RAPID": "1.36.4-gke.1391000",
+        "REGULAR": "1.35.8-gke.1225000",
         "STABLE": "1.34.8-gke.1000000",
-        "EXTENDED": "1.35.5-gke.1163012",
+        "EXTENDED": "1.35.8-gke.1225000",
     }
 )
-"""Default versions in mid-2026, from an undated copy of the release notes: uncertain and since
-superseded. Only for estimates and rehearsals; `getServerConfig` returns the current ones."""
+"""Default versions of 2026-10-20 (release notes); of the channel stable, mid-2026. Only for
+estimates and rehearsals; `getServerConfig` returns the current ones."""
 
 SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -1,8 +1,8 @@
 """StorageClasses on GKE: those that GKE provides, and those that a stack creates for its claims.
 
 GKE's: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
-.../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22). Parameters and minimum sizes
-of Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go (2026-06-24).
+.../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22). Parameters and sizes of
+Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go (2026-06-24).
 """
 
 from collections.abc import Collection, Mapping
@@ -30,6 +30,8 @@ class VolumeClass:
     """Name of the price per GiB in the catalog."""
     least_gib: int = 1
     """The minimum size in GiB: a smaller claim fails (disks) or gets this size (Filestore)."""
+    most_gib: int = 64 * 1024
+    """The maximum size in GiB."""
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -41,8 +43,21 @@ def _disk(kind: str, least_gib: int = 1) -> VolumeClass:
     return VolumeClass(driver=DISKS, kind=kind, price=kind, least_gib=least_gib)
 
 
-def _files(tier: str, least_gib: int = 1024) -> VolumeClass:
-    return VolumeClass(driver=FILESTORE, kind=tier, price=f"filestore-{tier}", least_gib=least_gib)
+_TIERS: Final[Mapping[str, tuple[int, int]]] = {
+    "standard": (100, 65_433),
+    "premium": (2560, 65_433),
+    "zonal": (1024, 100 * 1024),
+    "regional": (100, 100 * 1024),
+    "enterprise": (1024, 10 * 1024),
+}
+"""Filestore tier -> smallest and largest instance in GiB."""
+
+
+def _files(tier: str) -> VolumeClass:
+    least, most = _TIERS[tier]
+    return VolumeClass(
+        driver=FILESTORE, kind=tier, price=f"filestore-{tier}", least_gib=least, most_gib=most
+    )
 
 
 GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
@@ -50,23 +65,27 @@ GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         "standard": _disk("pd-standard"),
         "standard-rwo": _disk("pd-balanced"),
         "premium-rwo": _disk("pd-ssd"),
-        "standard-rwx": _files("standard", 100),
-        "premium-rwx": _files("premium", 2560),
+        "standard-rwx": _files("standard"),
+        "premium-rwx": _files("premium"),
         "zonal-rwx": _files("zonal"),
+        "regional-rwx": _files("regional"),
         "enterprise-rwx": _files("enterprise"),
         "enterprise-multishare-rwx": _files("enterprise"),
     }
 )
 """Classes of every cluster, Filestore's once its driver is enabled. None names a network."""
 DEFAULT_CLASS: Final = "standard-rwo"
+IMMEDIATE_CLASS: Final = "standard"
+"""The only class whose volumes do not wait for the first pod that mounts them."""
 STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
     {
         # docs.cloud.google.com/compute/docs/disks/hyperdisks: Hyperdisk Balanced has at least 4
         # GiB.
         "gpu-cluster-hyperdisk": _disk("hyperdisk-balanced", 4),
-        "gpu-cluster-filestore": _files("standard", 100),
-        "gpu-cluster-filestore-ssd": _files("premium", 2560),
+        "gpu-cluster-filestore": _files("standard"),
+        "gpu-cluster-filestore-ssd": _files("premium"),
         "gpu-cluster-filestore-zonal": _files("zonal"),
+        "gpu-cluster-filestore-regional": _files("regional"),
         "gpu-cluster-filestore-enterprise": _files("enterprise"),
     }
 )

@@ -1,11 +1,14 @@
 """The settings of an EKS environment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from ipaddress import IPv4Network
 
 from ..access import Access, BucketDriver, Disks
+from ..catalog import eks as catalog
+from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
 from .cluster_args import EksClusterArgs, check_partition
@@ -34,9 +37,33 @@ class EksSettings:
         return [
             *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
             *(line for pool in self.pools.values() for line in pool.warnings),
+            *self._address_warnings(),
             *nvlink_warnings(models),
             *_training_warnings(self.pools, runs.training_nodes),
         ]
+
+    def _address_warnings(self) -> Iterator[str]:
+        """A line if the VPC that the stack creates has too few addresses for all nodes."""
+        cluster = self.cluster
+        if not isinstance(cluster, EksClusterArgs) or cluster.network.subnet_ids:
+            return
+        system = [cluster.system_nodes] if cluster.system_nodes else []
+        shapes = [(pool.instance_types, pool.max_nodes) for pool in
+                  (*system, *cluster.cpu_pools.values())]  # fmt: skip
+        shapes += [(pool.args.instance_types, pool.args.max_nodes) for pool in self.pools.values()]
+        pods = LEAST_ADDRESSES + SPARE_ADDRESSES
+        need = 0
+        for names, nodes in shapes:
+            rows = [row for name in names if (row := catalog.instance_type(name)) is not None]
+            need += nodes * max((row.addresses(pods) for row in rows), default=pods)
+        # Each zone's private subnet has an eighth, of which AWS reserves 5 addresses.
+        subnet = IPv4Network(cluster.network.cidr).num_addresses // 8 - 5
+        if (have := subnet * len(cluster.network.zones)) < need:
+            yield (
+                f"cluster.network.cidr: {cluster.network.cidr} has {have} addresses for nodes and "
+                f"pods, and the pools reserve {need} at maxNodes; use a larger range now, because "
+                "it cannot change later, or lower maxNodes"
+            )
 
     @property
     def region(self) -> str:

@@ -2,8 +2,9 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
@@ -13,7 +14,7 @@ from ..catalog import gke as catalog
 from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
-from ..on_change import OnChange, kept
+from ..on_change import Kept, OnChange, Verdict, kept
 from .cpu_pool_args import CPU_MACHINE, TRIED, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
@@ -63,6 +64,21 @@ PLACE = pattern(catalog.REGION, catalog.ZONE)
 DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]
 
 
+_VERSION = matching(
+    "a GKE version such as 1.36 or 1.36.4-gke.1391000",
+    re.compile(r"1\.[0-9]+(?:\.[0-9]+(?:-gke\.[0-9]+)?)?|latest"),
+    hint=lambda version: f"write {version[1:]}" if re.match("v[0-9]", version) else None,
+)
+
+
+def lower(old: str, new: str) -> Verdict:
+    """GKE has no way back to an older minor: the control plane stays as it is."""
+    before, after = (re.match(r'"1\.([0-9]+)', text) for text in (old, new))
+    if before and after and int(after[1]) < int(before[1]):
+        return Kept("GKE never downgrades a control plane: put the old value back")
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
@@ -108,8 +124,11 @@ class GkeControlPlaneArgs:
     ] = "regular"
     """The release channel, which decides when GKE upgrades. With `extended`, a minor version whose
     standard support has ended costs six times the control plane fee."""
-    version: Annotated[str | None, Sent("Cluster minMasterVersion"), Tries("1.36")] = None
-    """The minimum version of the control plane; by default, the channel's default."""
+    version: Annotated[
+        str | None, _VERSION, OnChange(lower), Sent("Cluster minMasterVersion"), Tries("1.36")
+    ] = None
+    """The minimum version of the control plane, such as `1.36` or `1.36.4-gke.1391000`; by default,
+    the channel's default."""
     maintenance: Annotated[
         GkeMaintenanceArgs | None,
         Tries(
@@ -164,6 +183,13 @@ class GkeControlPlaneArgs:
                 "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
                 "networks that may, or set privateEndpoint: true or dnsEndpoint: true"
             )
+        oldest = catalog.CHANNEL_MINORS["extended"][0]
+        minor = re.match(r"1\.([0-9]+)", self.version or "")
+        if minor is not None and int(minor[1]) < oldest:
+            raise ValueError(
+                f"version: GKE no longer runs {self.version}; allowed: 1.{oldest} or newer, or no "
+                "version for the channel's default"
+            )
         for name, text in self.authorized_networks.items():
             # The API's error: "... is not a reserved network, which is required for private
             # endpoints".
@@ -187,10 +213,26 @@ class GkeControlPlaneArgs:
         """The region of the location; a region is returned unchanged."""
         return catalog.region_of(self.location)
 
-    def warnings(self) -> list[str]:
+    def _version_warnings(self, today: date) -> Iterator[str]:
+        least, most = catalog.CHANNEL_MINORS[self.release_channel]
+        minor = re.match(r"1\.([0-9]+)", self.version or "")
+        if minor is None or least <= int(minor[1]) <= most:
+            return
+        older = int(minor[1]) < least
+        if older or today <= catalog.CHANNELS_UNTIL:
+            yield (
+                f"version: GKE creates clusters of channel {self.release_channel} in 1.{least} to "
+                f"1.{most}, as far as is known, and {self.version} is "
+                f"{'older' if older else 'newer'}: a new cluster would be refused; choose another "
+                "version, or another releaseChannel"
+            )
+
+    def warnings(self, today: date | None = None) -> list[str]:
         """Warnings about settings that have no effect on GKE, each starting with its key."""
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
         lines = example_warnings(self.authorized_networks, then)
+        lines += self._version_warnings(today or date.today())
+        lines += self.maintenance.warnings() if self.maintenance else []
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
             lines.append(
                 "privateEndpoint: without authorizedNetworks only the cluster's own subnetwork "

@@ -25,12 +25,12 @@ _PARTS = (
 )  # fmt: skip
 """https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, without INTERVAL, which is a
 number, and without the time of day."""
-# https://cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions: "at
-# least 48 hours of maintenance availability in a 32-day rolling window. Only contiguous
-# availability windows of at least four hours are considered." Read on 2026-11-21.
 _LEAST_WINDOW = timedelta(hours=4)
 _LEAST_AVAILABLE = timedelta(hours=48)
-_ROLLING_DAYS = 32
+_ROLLING_DAYS, _FORMER_DAYS = 92, 32
+"""https://docs.cloud.google.com/kubernetes-engine/docs/how-to/maintenance-window: 48 hours of
+contiguous windows of four hours or more in a rolling period, which is 92 days there and 32 days in
+copies of the same page on cloud.google.com (read 2026-11-28). The laxer rule refuses."""
 _MOST_NO_UPGRADES = timedelta(days=30)
 
 Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
@@ -145,7 +145,7 @@ class GkeMaintenanceArgs:
         Tries("FREQ=DAILY"),
     ] = None
     """RFC 5545 rule for the starts of the windows, such as `FREQ=WEEKLY;BYDAY=SA,SU`. The windows
-    must add up to at least 48 hours in any 32 days."""
+    must add up to at least 48 hours in any 92 days."""
     exclusions: Annotated[Mapping[str, GkeMaintenanceExclusionArgs], MaxLen(20)] = field(
         default_factory=dict
     )
@@ -175,13 +175,32 @@ class GkeMaintenanceArgs:
                 f"end: {self.end!r} is less than four hours after start {self.start}, and GKE "
                 "does not count shorter windows; end it later"
             )
-        times = _occurrences(_rule(self.recurrence))
-        if times is not None and length * times < _LEAST_AVAILABLE:
-            hours = f"{(length * times).total_seconds() / 3600:g}"
+        available = self._available(_ROLLING_DAYS)
+        if available is not None and available < _LEAST_AVAILABLE:
             raise ValueError(
-                f"recurrence: {self.recurrence!r} gives GKE {hours} hours in 32 days; allowed: 48 "
-                "or more; make the windows longer or more frequent"
+                f"recurrence: {self.recurrence!r} gives GKE {_hours(available)} hours in "
+                f"{_ROLLING_DAYS} days; allowed: 48 or more; make the windows longer or more "
+                "frequent"
             )
+
+    def _available(self, days: int) -> timedelta | None:
+        """The shortest time for maintenance in any period of so many days; None if it is too
+        complex to tell."""
+        if self.recurrence is None or self.end is None:
+            return None
+        times = _occurrences(_rule(self.recurrence), days)
+        return None if times is None else (_utc(self.end) - _utc(self.start)) * times
+
+    def warnings(self) -> list[str]:
+        """A warning about windows that Google's older rule refuses."""
+        available = self._available(_FORMER_DAYS)
+        if available is None or available >= _LEAST_AVAILABLE:
+            return []
+        return [
+            f"maintenance.recurrence: {self.recurrence} gives GKE {_hours(available)} hours in "
+            f"{_FORMER_DAYS} days; copies of Google's page disagree whether 48 hours are needed in "
+            f"{_FORMER_DAYS} or in {_ROLLING_DAYS} days, so GKE may refuse it"
+        ]
 
     def policy(self) -> dict[str, Any]:
         """`maintenancePolicy` of `gcp.container.Cluster`."""
@@ -217,13 +236,17 @@ def _rule(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(";"))
 
 
-def _occurrences(rule: Mapping[str, str]) -> int | None:
-    """The minimum number of windows in any 32 days; None if the rule is too complex to tell."""
+def _hours(length: timedelta) -> str:
+    return f"{length.total_seconds() / 3600:g}"
+
+
+def _occurrences(rule: Mapping[str, str], days: int) -> int | None:
+    """The minimum number of windows in any so many days; None if the rule is too complex."""
     interval = int(rule.get("INTERVAL", "1"))
     if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"}:
         return None
     if rule["FREQ"] == "DAILY" and "BYDAY" not in rule:
-        return _ROLLING_DAYS // interval
+        return days // interval
     if rule["FREQ"] == "WEEKLY":
-        return _ROLLING_DAYS // (7 * interval) * len(rule.get("BYDAY", "MO").split(","))
+        return days // (7 * interval) * len(rule.get("BYDAY", "MO").split(","))
     return None

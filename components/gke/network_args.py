@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -37,6 +37,9 @@ _NAMED = {
     "services_range": "the subnetwork's secondary range for services",
 }
 """Setting of an existing subnetwork -> what it has to name."""
+POD_ADDRESSES, RESERVED_ADDRESSES = 256, 4
+"""Addresses of the pods' range for each node of GKE Standard, a /24; and those of a subnetwork that
+nodes cannot use (https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips)."""
 _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
 """Settings of a subnetwork that the stack creates, which do not apply to an existing one."""
 
@@ -105,6 +108,32 @@ class GkeNetworkArgs:
             self._check_existing()
         else:
             self._check_ranges()
+
+    def _room(self) -> Iterator[tuple[str, int]]:
+        """Key and value of the own subnetwork's ranges that nodes use, and how many nodes fit."""
+        if not self.existing:
+            pods, nodes = map(ipaddress.IPv4Network, (self.pods_cidr, self.nodes_cidr))
+            yield f"podsCidr: {self.pods_cidr}", pods.num_addresses // POD_ADDRESSES
+            yield f"nodesCidr: {self.nodes_cidr}", nodes.num_addresses - RESERVED_ADDRESSES
+
+    def check_room(self, fewest: int, most: int) -> list[str]:
+        """A warning for each range without room for `most` nodes, the maximum of all pools.
+
+        Raises ValueError for one without room for `fewest`, with which each pool has a node.
+        """
+        lines = []
+        for what, room in self._room():
+            fix = f"network.{what} has room for {room} nodes, and the pools"
+            if room < fewest:
+                raise ValueError(
+                    f"{fix} need {fewest}; use a larger range, because it cannot be replaced later"
+                )
+            if room < most:
+                lines.append(
+                    f"{fix} grow to {most}; use a larger range now, because it cannot be replaced "
+                    "later, or lower maxNodes"
+                )
+        return lines
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:

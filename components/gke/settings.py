@@ -35,7 +35,36 @@ class GkeSettings:
         nodes = {name: pool.args.node_gpus for name, pool in self.pools.items()}
         pools = [line for pool in self.pools.values() for line in pool.warnings]
         kept = [name for name, pool in self.pools.items() if {*pool.args.order} == {"flex-start"}]
-        return [*self.foreign, *pools, *warnings(self.cluster, self.project, nodes, runs, kept)]
+        return [
+            *self.foreign,
+            *(f"cluster.{line}" for line in self.check_room()),
+            *pools,
+            *warnings(
+                self.cluster,
+                self.project,
+                nodes,
+                runs,
+                kept,
+                {name: pool.places for name, pool in self.pools.items()},
+            ),
+        ]
+
+    @property
+    def most_nodes(self) -> int:
+        """The maximum number of nodes of all pools of the stack together."""
+        cluster = self.cluster
+        system = cluster.system_pool.max_nodes if isinstance(cluster, GkeClusterArgs) else 0
+        cpu = sum(pool.max_nodes for pool in cluster.cpu_pools.values())
+        return system + cpu + sum(pool.pool.bounds[1] for pool in self.pools.values())
+
+    def check_room(self) -> list[str]:
+        """Warnings about the size of the network that the stack creates; raises ValueError if the
+        pools cannot run in it."""
+        if not isinstance(self.cluster, GkeClusterArgs):
+            return []
+        fewest = self.cluster.system_pool.min_nodes
+        fewest += sum(max(pool.pool.bounds[0], 1) for pool in self.pools.values())
+        return self.cluster.network.check_room(fewest, self.most_nodes)
 
     @property
     def metrics(self) -> Metrics:
@@ -74,7 +103,7 @@ def resolve(
             )
     if cluster.scaler == "compute-classes":
         check_names(pools)
-    return GkeSettings(
+    settings = GkeSettings(
         project=project,
         foreign=[
             *identity_warnings(config, os.environ),
@@ -86,3 +115,5 @@ def resolve(
             for name, pool in pools.items()
         },
     )
+    at(f"{NAMESPACE}:cluster", settings.check_room)
+    return settings

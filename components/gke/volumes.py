@@ -40,21 +40,19 @@ def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool 
 
 def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
     """The StorageClasses for a cluster in this network."""
-    disks = [
-        name
-        for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
-        if row.driver == catalog.DISKS
-    ]
+    every = {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}
+    disks = [name for name, row in every.items() if row.driver == catalog.DISKS]
+    most = {name: row.most_gib for name, row in every.items()}
     least = {name: row.least_gib for name, row in catalog.STACK_CLASSES.items() if name in disks}
     refused: dict[str, str] = {}
     if isinstance(network, GkeExistingNetworkArgs) and network.vpc is None:
         refused = {
             name: "puts the file system into a VPC network that the stack does not know; set "
             "cluster.network.vpc to the cluster's network"
-            for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
+            for name, row in every.items()
             if row.driver == catalog.FILESTORE
         }
-        return VolumeClasses(disks=disks, least_gib=least, refused=refused)
+        return VolumeClasses(disks=disks, least_gib=least, most_gib=most, refused=refused)
     # In the project's own network `default`, GKE's classes work.
     if network.vpc != catalog.DEFAULT_NETWORK or network.host_project is not None:
         instead = {
@@ -69,4 +67,4 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
             for name, row in catalog.GKE_CLASSES.items()
             if row.driver == catalog.FILESTORE
         }
-    return VolumeClasses(disks=disks, least_gib=least, refused=refused)
+    return VolumeClasses(disks=disks, least_gib=least, most_gib=most, refused=refused)

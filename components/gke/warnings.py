@@ -1,9 +1,10 @@
 """The warnings of every preview of a stack on GKE, each with its key's path. No SDK."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..access import ServiceAccountArgs
 from ..catalog import gke as catalog
+from ..catalog.gke_volumes import DEFAULT_CLASS, IMMEDIATE_CLASS
 from ..cluster import Runs, nvlink_warnings
 from .cluster_args import GkeControlPlaneArgs
 from .existing_args import GkeExistingClusterArgs
@@ -22,13 +23,33 @@ def warnings(
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     runs: Runs,
     kept: Collection[str] = (),
+    places: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
-    """Warnings about a cluster, its project and what runs there; see `training_warnings`."""
+    """Warnings about a cluster, its project and what runs there; see `training_warnings` and
+    `disk_zones`."""
     return [
         *control_plane_warnings(args, project),
         *training_warnings(args, nodes, runs.training_nodes, kept),
         *shared_rights(runs.accounts, project),
+        *disk_zones(args, places or {}, runs.storage_classes),
     ]
+
+
+def disk_zones(
+    cluster: GkeControlPlaneArgs | GkeExistingClusterArgs,
+    places: Mapping[str, Sequence[str]],
+    storage_classes: Collection[str],
+) -> Iterator[str]:
+    """A warning about claims whose disk is created before a pod of theirs is placed: kubernetes/
+    kubernetes issue 91299. `places`: GPU pool -> zones of its nodes."""
+    far = [name for name, zones in places.items() if list(zones) != [cluster.location]]
+    if IMMEDIATE_CLASS in storage_classes and (far or not places):
+        where = f"pools {', '.join(far)} may have" if far else "Autopilot may start"
+        yield (
+            f"volumeClaims: storageClass {IMMEDIATE_CLASS} creates a disk at once, in any zone "
+            f"that has nodes, and {where} nodes in other zones, where no pod can mount it; use "
+            f"{DEFAULT_CLASS}, whose disk waits for the pod"
+        )
 
 
 def control_plane_warnings(
@@ -86,10 +107,16 @@ def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> l
     return [
         f"serviceAccounts.{name}.namespace: default/{name} is one identity in every cluster of "
         f"project {project}, so pods in namespace default of any of these clusters have its "
-        "permissions; give the account a namespace that no other cluster of the project has, or "
-        "set thisClusterOnly"
+        "permissions; give the account a namespace that no other cluster of the project has"
         for name, account in accounts.items()
         if account.namespace == "default"
         and (account.buckets or account.roles)
         and not account.this_cluster_only
+    ] + [
+        # A public report of 2026-09-01 has a condition on the same attribute that never held.
+        f"serviceAccounts.{name}.thisClusterOnly: it is not known whether Google Cloud ever takes "
+        "this condition for true, and pods are denied access if it does not (error 403); check "
+        "that a pod can read its bucket before you rely on it"
+        for name, account in accounts.items()
+        if account.this_cluster_only
     ]

@@ -227,8 +227,9 @@ class VolumeClaimArgs:
     """The StorageClass; by default, the cluster's default, which on GKE is a disk that only one
     node can mount. On GKE the stack creates `gpu-cluster-hyperdisk`, for machines that only support
     Hyperdisk, and `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`,
-    `gpu-cluster-filestore-zonal` and `gpu-cluster-filestore-enterprise`, for file systems that many
-    nodes mount. On EKS it cannot be set: the stack creates an encrypted gp3 volume."""
+    `gpu-cluster-filestore-zonal`, `gpu-cluster-filestore-regional` and
+    `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS it cannot be
+    set: the stack creates an encrypted gp3 volume."""
     zone: Annotated[str | None, Sent("Volume availabilityZone")] = None
     """EKS only: the zone of the disk, and of the nodes that mount it; by default, the first zone of
     the cluster's network, if the stack creates it. It cannot change while the claim exists: a disk

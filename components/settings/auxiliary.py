@@ -118,3 +118,9 @@ def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) 
             f"size: {claim.size} is too small for storageClass {storage_class}; allowed: {least}Gi "
             "or more"
         )
+    most = classes.most_gib.get(storage_class)
+    if most is not None and quantity.parse(claim.size) > most * 2**30:
+        raise ValueError(
+            f"size: {claim.size} is too large for storageClass {storage_class}; allowed: at most "
+            f"{most}Gi"
+        )

@@ -85,8 +85,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
                 cluster.network,
                 project=own.project,
                 region=region,
-                nodes=cluster.system_pool.max_nodes
-                + sum(pool.pool.bounds[1] for pool in own.pools.values()),
+                nodes=own.most_nodes,
                 images=pulled(settings),
                 api=api,
             ),

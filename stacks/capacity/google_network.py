@@ -10,15 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from components.catalog.kubernetes import is_registry
-from components.gke.network_args import GkeNetworkArgs
+from components.gke.network_args import POD_ADDRESSES, RESERVED_ADDRESSES, GkeNetworkArgs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.verdict import Finding, Unknown
 
 _AT = "cluster.network"
-_NODE_ADDRESSES = 256
-"""Addresses of the pods' range for each node of GKE Standard: a /24."""
-_RESERVED = 4
-"""Addresses of a subnetwork that nodes cannot use."""
 _HOST_USER, _NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
 _ANYWHERE, _GATEWAY = "0.0.0.0/0", "default-internet-gateway"
 _GOOGLE_RANGES = ("199.36.153.8/30", "199.36.153.4/30")
@@ -94,9 +90,9 @@ class _Asked:
                 yield _wrong(key, f"{name} has no secondary range {range_name}; it has: {has}")
         pods = ranges.get(self._network.pods_range, {}).get("ipCidrRange")
         if pods:
-            yield from self._room("podsRange", pods, _size(pods) // _NODE_ADDRESSES)
+            yield from self._room("podsRange", pods, _size(pods) // POD_ADDRESSES)
         primary = row["ipCidrRange"]
-        yield from self._room("subnetwork", primary, _size(primary) - _RESERVED)
+        yield from self._room("subnetwork", primary, _size(primary) - RESERVED_ADDRESSES)
 
     def _room(self, key: str, block: str, room: int) -> Iterator[Finding]:
         if self._nodes is not None and room < self._nodes:

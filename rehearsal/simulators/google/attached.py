@@ -28,10 +28,19 @@ _FILESTORE = {
     "standard-rwx": "standard",
     "premium-rwx": "premium",
     "zonal-rwx": "zonal",
+    "regional-rwx": "regional",
     "enterprise-rwx": "enterprise",
     "enterprise-multishare-rwx": "enterprise",
 }
 """GKE's Filestore classes -> tier."""
+_MOST_GIB = {
+    "standard": 65_433, "premium": 65_433, "zonal": 102_400, "regional": 102_400,
+    "enterprise": 10_240,
+}  # fmt: skip
+"""Filestore tier -> the largest instance: kubernetes-sigs/gcp-filestore-csi-driver,
+pkg/csi_driver/controller.go (2026-06-24)."""
+_MOST_DISK_GIB = 65_536
+"""docs.cloud.google.com/compute/docs/disks, Persistent Disk and Hyperdisk: 64 TiB."""
 _INSTANCE = "file.instances"
 _NETWORK = "default"
 """kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go: `defaultNetwork`, used if
@@ -103,8 +112,20 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
     from Service Usage.
     """
     if one.driver != _FILES:
-        return ""
+        if (one.gib or 0) <= _MOST_DISK_GIB:
+            return ""
+        return (
+            "rpc error: code = InvalidArgument desc = CreateVolume failed to create single zonal "
+            f"disk: googleapi: Error 400: Disk size cannot be larger than {_MOST_DISK_GIB} GB., "
+            "badRequest"
+        )
     place = _place(cluster)
+    tier = one.parameters.get("tier", "standard")
+    if (one.gib or 0) > (most := _MOST_GIB[tier]):
+        return (
+            "rpc error: code = InvalidArgument desc = volume size out of range: the maximum of "
+            f"tier {tier} is {most} GiB, {one.gib} GiB requested"
+        )
     if not _has_filestore(cluster):
         return f"driver name {_FILES} not found: the cluster has no gcpFilestoreCsiDriverConfig"
     if f"projects/{place.project}/services/{_FILES_API}" not in there:

@@ -1,5 +1,6 @@
 """The simulated Google Cloud: its resources, its quotas, the nodes it would start."""
 
+import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +38,11 @@ from rehearsal.simulators.google.autopilot import (
 from rehearsal.simulators.google.compute.instances import gpus_used
 from rehearsal.simulators.google.container import reserved
 from rehearsal.simulators.google.container.machine_families import check_boot_disk
-from rehearsal.simulators.google.container.node_defaults import accelerator_of, quota_metric
+from rehearsal.simulators.google.container.node_defaults import (
+    accelerator_of,
+    max_pods,
+    quota_metric,
+)
 from rehearsal.simulators.google.container.node_features import ACCELERATOR_LABEL
 from rehearsal.simulators.google.container.tokens import CLUSTER, NODE_POOL
 from rehearsal.simulators.google.errors import ApiError
@@ -375,6 +380,32 @@ class GoogleCloud(CloudState):
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         self._check_allowed(pool, wanted)
+        self._check_addresses(cluster, pool, wanted - pool.nodes)
+
+    def _check_addresses(self, cluster: CloudResource, pool: CloudResource, more: int) -> None:
+        """Raises ApiError if the cluster's subnetwork has no addresses for `more` nodes of the pool
+        or for their pods: each node takes twice its maximum of pods, as a whole block
+        (cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr)."""
+        subnetwork = self.resources.get(cluster.depends_on[1])
+        if subnetwork is None:
+            return
+        name = (cluster.state.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName")
+        ranges = {row["rangeName"]: row for row in subnetwork.state.get("secondaryIpRanges") or ()}
+        counts = [(each, each.nodes) for each in self.pools() if each.parent == cluster.identity]
+        counts.append((pool, more))
+        pods = sum(
+            count * (1 << (2 * max_pods(each.state) - 1).bit_length()) for each, count in counts
+        )
+        uses = [(subnetwork.state["ipCidrRange"], sum(count for _, count in counts) + 4, "")]
+        uses += [(ranges[name]["ipCidrRange"], pods, f"-{name}")] if name in ranges else []
+        for block, used, suffix in uses:
+            if used > ipaddress.ip_network(block).num_addresses:
+                # cloud.google.com/kubernetes-engine/docs/troubleshooting, "IP_SPACE_EXHAUSTED"
+                raise ApiError(
+                    400,
+                    "[IP_SPACE_EXHAUSTED]: Instance creation failed: IP space of "
+                    f"'{subnetwork.identity}{suffix}' is exhausted.",
+                )
 
     def check_upgrade(self, pool: CloudResource, more: int, *, other_machines: bool) -> None:
         """Raises ApiError if the pool cannot have `more` nodes than it has while it is upgraded, or

@@ -18,6 +18,7 @@ from components.platforms import PLATFORMS
 from components.refusal import Refusal
 from components.settings import load as settings
 from components.settings.endpoints import foreign_endpoints
+from components.settings.validate import warnings
 from stacks.definition.validation import refusals
 from tests.program.effects import STACK_OF
 from tests.program.environments import (
@@ -91,11 +92,11 @@ def test_credentials_go_to_no_server_that_a_stack_file_names(
     config = {**as_engine_config(values_of("dev")), key: value}
     monkeypatch.delenv("CI", raising=False)
     assert refusal(config) is None
-    warnings = list(foreign_endpoints(config))
-    assert [does in line for line in warnings if does] == ([True] if does else [])
-    assert bool(warnings) == bool(does)
+    lines = list(foreign_endpoints(config))
+    assert [does in line for line in lines if does] == ([True] if does else [])
+    assert bool(lines) == bool(does)
     monkeypatch.setenv("CI", "true")
-    assert refusal(config) == (warnings[0] if does else None)
+    assert refusal(config) == (lines[0] if does else None)
 
 
 def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:
@@ -346,3 +347,52 @@ def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> Non
     with pytest.raises(Refusal) as refused:
         settings.from_config(as_engine_config(values))
     assert [each.at for each in refused.value.every] == ["gpu-cluster:gpuPools.train-gpu.maxNodes"]
+
+
+WEEKLY = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("stack", "change", "says"),
+    [
+        ("dev", ["cluster", "network", {"podsCidr": "10.16.0.0/22"}],
+         "cluster.network.podsCidr: 10.16.0.0/22 has room for 4 nodes, and the pools grow to"),
+        ("dev", ["cluster", "network", {"nodesCidr": "10.0.0.0/27"}], None),
+        ("train", ["cluster", "network", {"zones": ["us-east-1a", "us-east-1b"],
+                                          "cidr": "10.0.0.0/18"}], None),
+        ("train", ["gpuPools", "train-gpu", "maxNodes", 400],
+         "cluster.network.cidr: 10.0.0.0/18 has 4086 addresses for nodes and pods, and the pools"),
+        ("dev", ["cluster", "version", "1.33"],
+         "cluster.version: GKE creates clusters of channel regular in 1.34 to 1.37, as far as is"),
+        ("dev", ["cluster", "version", "1.38"],
+         "cluster.version: GKE creates clusters of channel regular in 1.34 to 1.37, as far as is"),
+        ("dev", ["cluster", "version", "1.37"], None),
+        ("dev", ["cluster", "maintenance", {**WEEKLY, "recurrence": "FREQ=WEEKLY;BYDAY=SA"}],
+         "cluster.maintenance.recurrence: FREQ=WEEKLY;BYDAY=SA gives GKE 32 hours in 32 days"),
+        ("dev", ["cluster", "maintenance", {**WEEKLY, "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}],
+         None),
+        ("dev", ["gpuPools", "train-gpu", "linux", {"cgroupMode": "v1"}],
+         "gpuPools.train-gpu.linux.cgroupMode: v1 is deprecated"),
+        ("far", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}],
+         "volumeClaims: storageClass standard creates a disk at once, in any zone that has nodes"),
+        ("autopilot", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}],
+         "volumeClaims: storageClass standard creates a disk at once, in any zone that has nodes"),
+        ("dev", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}], None),
+        ("dev", ["serviceAccounts", {"a": {"buckets": {"data": "read"}, "thisClusterOnly": True}}],
+         "serviceAccounts.a.thisClusterOnly: it is not known whether"),
+    ],
+)  # fmt: skip
+def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: str | None) -> None:
+    """By key; the neighbouring settings are not."""
+    block, *rest = change
+    changes = [[f"gpu-cluster:{block}", *rest]]
+    if stack == "far":
+        stack = "dev"
+        changes.append(["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-central1-b"]])
+    if says and says.startswith("cluster.network.cidr"):
+        zones = {"zones": ["us-east-1a", "us-east-1b"], "cidr": "10.0.0.0/18"}
+        changes.append(["gpu-cluster:cluster", "network", zones])
+    usual = warnings(settings.from_config(changed(stack, [])))
+    found = warnings(settings.from_config(changed(stack, changes)))
+    lines = [line.removeprefix("gpu-cluster:") for line in found if line not in usual]
+    assert any(line.startswith(says) for line in lines) if says else lines == []

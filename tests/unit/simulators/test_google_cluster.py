@@ -179,11 +179,11 @@ def test_the_workload_pool_comes_with_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("changes", "version"),
     [
-        ({}, "1.35.5-gke.1163012"),
+        ({}, "1.35.8-gke.1225000"),
         ({"releaseChannel": {"channel": "STABLE"}}, "1.34.8-gke.1000000"),
-        ({"minMasterVersion": "1.35"}, "1.35.5-gke.1163012"),
+        ({"minMasterVersion": "1.35"}, "1.35.8-gke.1225000"),
         ({"minMasterVersion": "1.34.9-gke.5"}, "1.34.9-gke.5"),
-        ({"minMasterVersion": "latest"}, "1.35.5-gke.1163012"),
+        ({"minMasterVersion": "latest"}, "1.35.8-gke.1225000"),
     ],
 )
 def test_the_channel_decides_the_version(changes: dict[str, object], version: str) -> None:
@@ -206,7 +206,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
         ({"nodeLocations": ["us-east1-b"]}, "Node location 'us-east1-b' is not in region"),
         ({"initialNodeCount": None}, "initial_node_count must be greater than zero"),
         ({"enableAutopilot": True, "removeDefaultNodePool": None}, "must be regional clusters"),
-        ({"minMasterVersion": "1.29"}, "channel REGULAR has 1.33 to 1.36"),
+        ({"minMasterVersion": "1.29"}, "channel REGULAR has 1.34 to 1.37"),
         ({"releaseChannel": {"channel": "FAST"}}, "to be one of UNSPECIFIED, RAPID, REGULAR"),
         ({"nodePools": [{"name": "a"}]}, "use gcp.container.NodePool"),
         (
@@ -356,7 +356,7 @@ def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]
         ({"dailyMaintenanceWindow": {"startTime": "23:60"}}, "does not contain a valid minute"),
         (weekly("SA,SU", 8, startTime="x"), 'parsing time "x" as RFC3339'),
         (weekly("SA,SU", 8, endTime="2026-02-31T00:00:00Z"), "cannot parse"),
-        (weekly("SA", 8), "longer than 32d without 48h maintenance availability"),
+        (weekly("SA;INTERVAL=3", 8), "longer than 92d without 48h maintenance availability"),
         (weekly("SA,SU,MO,TU,WE,TH,FR", 3), "of at least 4h contiguous duration"),
         (weekly("SA,SU", 8, recurrence="FREQ=HOURLY"), "unsupported FREQ"),
         (weekly("SA,SU", 8, endTime="2026-01-02T00:00:00Z"), "does not end after it starts"),

@@ -22,7 +22,18 @@ from rehearsal.simulators.google.errors import ApiError
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
+from tests.unit.simulators.google_stack import (
+    ACCOUNT,
+    CLUSTER,
+    NETWORK,
+    POOL,
+    SUBNETWORK,
+    GoogleStack,
+    cluster,
+    pool,
+    subnetwork,
+    t4,
+)
 
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
@@ -360,6 +371,32 @@ def test_node_settings_at_gke_s_limits_are_accepted() -> None:
     machine_families.check_node_settings({"config": config, "placementPolicy": {"type": "COMPACT"}})
 
 
+@pytest.mark.parametrize(
+    ("ranges", "exhausted"),
+    [
+        ({"secondaryIpRanges": [{"rangeName": "pods", "ipCidrRange": "10.8.0.0/23"},
+                                {"rangeName": "services", "ipCidrRange": "10.4.0.0/20"}]}, "-pods"),
+        ({"ipCidrRange": "10.0.0.0/29"}, "/nodes-[0-9a-f]+"),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_nodes_take_addresses_of_the_cluster_s_ranges(
+    ranges: dict[str, Any], exhausted: str | None
+) -> None:
+    """A /24 of the pods' range each, and one of the nodes' range, of which four are reserved."""
+    stack = GoogleStack()
+    network = stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
+    within = stack.up(SUBNETWORK, "nodes", subnetwork(network["selfLink"], **ranges))
+    stack.up(CLUSTER, "dev", cluster(within))
+    stack.pool(initialNodeCount=1)
+    stack.cloud.set_size(group_of(stack).name, 2)
+    if exhausted is None:
+        stack.cloud.set_size(group_of(stack).name, 5)
+        return
+    with pytest.raises(RefusedError, match=f"IP space of .*{exhausted}' is exhausted"):
+        stack.cloud.set_size(group_of(stack).name, 5)
+
+
 def test_spot_nodes_have_a_quota_of_their_own() -> None:
     """Spot GPUs count against the preemptible metric, and their nodes say so."""
     stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 0})
@@ -534,8 +571,6 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
     assert group_of(stack).queued
     taint = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
     assert taint in group_of(stack).node.taints
-
-
 
 
 @pytest.fixture

@@ -15,13 +15,14 @@ from components.catalog.gke import (
 from rehearsal.simulators.google.errors import bad_request
 
 MINORS: Mapping[str, tuple[int, int]] = {
-    "RAPID": (33, 36),
-    "REGULAR": (33, 36),
-    "STABLE": (33, 35),
-    "EXTENDED": (30, 36),
-    "UNSPECIFIED": (33, 36),
+    "RAPID": (34, 37),
+    "REGULAR": (34, 37),
+    "STABLE": (34, 36),
+    "EXTENDED": (32, 37),
+    "UNSPECIFIED": (34, 37),
 }
-"""Oldest and newest 1.x of each release channel (release notes of mid-2026)."""
+"""Oldest and newest 1.x of each release channel for new clusters: GKE's release notes of 2026-09-23
+to 2026-10-20 (docs.cloud.google.com/kubernetes-engine/docs/release-notes.md.txt)."""
 IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 _VERSION = re.compile(r"1\.([0-9]+)(\.[0-9]+)?(-gke\.[0-9]+)?")
 _ZONES_OF_A_REGION = 3

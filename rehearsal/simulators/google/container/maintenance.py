@@ -11,9 +11,10 @@ _CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _RFC3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
-_ROLLING, _AVAILABLE, _CONTIGUOUS = timedelta(days=32), timedelta(hours=48), timedelta(hours=4)
+_ROLLING, _AVAILABLE, _CONTIGUOUS = timedelta(days=92), timedelta(hours=48), timedelta(hours=4)
 _SEARCHED = 366
-"""The number of days after the first window in which all 32-day periods are checked."""
+"""The number of days after the first window in which all 92-day periods are checked:
+docs.cloud.google.com, how-to/maintenance-window (read 2026-11-28). Older copies have 32 days."""
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
@@ -49,7 +50,7 @@ def _check_recurring(recurring: Mapping[str, Any]) -> None:
     starts = _starts(start, rule)
     if starts is not None and not _enough(starts, end - start):
         raise bad_request(
-            "maintenance policy would go longer than 32d without 48h maintenance availability of "
+            "maintenance policy would go longer than 92d without 48h maintenance availability of "
             "at least 4h contiguous duration"
         )
 
@@ -74,7 +75,7 @@ def _starts(first: datetime, rule: Mapping[str, str]) -> list[datetime] | None:
 
 
 def _enough(starts: list[datetime], length: timedelta) -> bool:
-    """Whether every 32 days between the first and the last window contain 48 hours of windows."""
+    """Whether every 92 days between the first and the last window contain 48 hours of windows."""
     if length < _CONTIGUOUS or not starts:
         return False
     day = starts[0]
