@@ -87,8 +87,6 @@ class Platform:
     """Module with the questions to the cloud (`stacks.capacity.questions.Capacity`)."""
     environment: str = ""
     """Module that writes the file of a new stack (`stacks.environments.new_stack.Environment`)."""
-    gpu_pool: str = ""
-    """Type of the component that declares a GPU pool; empty if the stack creates no pools."""
     measures: str = ""
     """Module with the way to measure it (`quality.platforms.Measured`); empty without pools."""
     support: str = ""
@@ -123,7 +121,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="stacks.cost.gke",
         capacity="stacks.capacity.gke",
         environment="stacks.environments.gke",
-        gpu_pool="gpu-cluster:gke:GpuNodePool",
         measures="quality.platforms.gke",
         support="quality.docs.support.gke",
         rehearsal="rehearsal.platforms.google",
@@ -165,7 +162,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="stacks.cost.eks",
         capacity="stacks.capacity.eks",
         environment="stacks.environments.eks",
-        gpu_pool="gpu-cluster:eks:GpuNodeGroup",
         measures="quality.platforms.eks",
         support="quality.docs.support.eks",
         rehearsal="rehearsal.platforms.aws",

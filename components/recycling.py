@@ -11,8 +11,45 @@ from typing import Any
 import pulumi
 from pulumi.runtime import rpc
 
+from .scalers import Scaler
+
 _SECRET = rpc._special_sig_key
 """A map with this key is a secret or an asset, and must not be inspected."""
+
+
+_ONE_BY_ONE = (
+    "recycles its nodes, {least} to {most} of them and one at a time: each is drained and "
+    "replaced, and its pods start again"
+)
+_DRIFT = (
+    "replaces those of its nodes that no longer match, of {least} to {most}: each is drained "
+    "once its jobs have ended, and its pods start again"
+)
+_KEPT = "is for nodes that start from then on: those that run stay as they are until they are empty"
+
+
+def check(
+    name: str, path: str, scaler: Scaler, kind: str, nodes: tuple[int, int]
+) -> pulumi.ResourceHookBinding:
+    """A hook that warns, even in a preview, of an update that replaces a pool's nodes, or keeps
+    them as they are although a class changes.
+
+    `path` is the pool's key in the config, `kind` the resource's type, a key of `scaler.nodes`,
+    `nodes` the pool's minimum and maximum number of nodes.
+    """
+
+    def compare(change: pulumi.ResourceHookArgs) -> None:
+        if not (paths := scaler.nodes[kind]):
+            warn(path, change, ("spec",), nodes, _KEPT, code="NEW-NODES")
+        else:
+            text = _DRIFT if scaler.in_cluster else _ONE_BY_ONE
+            warn(path, change, paths, nodes, text, scaler.in_place)
+        warn_of_zones(path, change)
+
+    hook = pulumi.ResourceHook(
+        f"{name}-recycling", compare, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+    return pulumi.ResourceHookBinding(before_update=[hook])
 
 
 def warn(
@@ -20,12 +57,15 @@ def warn(
     change: pulumi.ResourceHookArgs,
     properties: Sequence[str],
     nodes: tuple[int, int],
+    effect: str = _ONE_BY_ONE,
     in_place: Sequence[str] = (),
+    code: str = "",
 ) -> None:
     """Warns if the update of a pool changes one of these properties, or a part of one, such as
     `nodeConfig`, except for changes `in_place`, such as `nodeConfig.labels`.
 
-    `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes.
+    `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes,
+    `effect` completes "an update of ...", `code` is for programs.
     """
     old, new = change.old_inputs, change.new_inputs
     if old is None or new is None:  # The pool is being created.
@@ -41,9 +81,8 @@ def warn(
         least, most = nodes
         pool = "GPU-POOL" if path.startswith("gpuPools.") else "SYSTEM-POOL"
         pulumi.log.warn(
-            f"{path}: an update of {', '.join(differ)} recycles its nodes, {least} to {most} of "
-            "them and one at a time: each is drained and replaced, and its pods start again "
-            f"[GPUC-RECYCLE-{pool}]"
+            f"{path}: an update of {', '.join(differ)} {effect.format(least=least, most=most)} "
+            f"[GPUC-{code or f'RECYCLE-{pool}'}]"
         )
 
 

@@ -21,8 +21,8 @@ from .refusal import Refusal
 
 _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"
-_FOR_CLUSTER_AUTOSCALER = MappingProxyType({names.SAFE_TO_EVICT: "false"})
-_FOR_KARPENTER = MappingProxyType({names.DO_NOT_DISRUPT: "true"})
+_FOR_CLUSTER_AUTOSCALER: Mapping[str, str] = {names.SAFE_TO_EVICT: "false"}
+_FOR_KARPENTER: Mapping[str, str] = {names.DO_NOT_DISRUPT: "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         policies=None,
         limit=None,
         # Whichever it is: one ignores what is meant for the other.
-        stay=MappingProxyType({**_FOR_CLUSTER_AUTOSCALER, **_FOR_KARPENTER}),
+        stay={**_FOR_CLUSTER_AUTOSCALER, **_FOR_KARPENTER},
     ),
 })  # fmt: skip
 """The scaler's name -> the row; the name is `cluster.scaler`, except on Autopilot."""

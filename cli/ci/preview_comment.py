@@ -18,6 +18,8 @@ MARK = "<!-- gpu-cluster: preview -->"
 """The mark by which the next run finds the comment, to replace it."""
 MOST = 60_000
 """Maximum length; GitHub accepts 65,536 characters in a comment."""
+_NAMES = 5
+"""How many names of things that are lost alike the comment lists."""
 _DONE = {"replace": "replaced", "delete": "deleted", "update": "updated", "create": "created"}
 
 
@@ -44,7 +46,7 @@ class Section:
 
     @property
     def losses(self) -> list[Change]:
-        """The clusters and pools that would be deleted, even if the base would delete them too."""
+        """What would be lost, even if the base would delete it too."""
         return self.plan.losses
 
     @property
@@ -63,18 +65,14 @@ class Section:
 
 
 def exit_code(sections: Sequence[Section]) -> ExitCode:
-    """2 if a preview failed, else 1 if a cluster or GPU pool would be deleted or only the base's
+    """2 if a preview failed, else 1 if anything but a system pool would be lost or only the base's
     policies refuse the change, else 0."""
     if any(section.plan.errors for section in sections):
         return ExitCode.UNKNOWN
     if any(section.refused_by_base for section in sections):
         return ExitCode.FINDING
     gone = [change for section in sections for change in section.losses]
-    return (
-        ExitCode.FINDING
-        if any(change.loss in ("cluster", "GPU pool") for change in gone)
-        else ExitCode.OK
-    )
+    return ExitCode.FINDING if any(change.loss != "system pool" for change in gone) else ExitCode.OK
 
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
@@ -160,18 +158,21 @@ def _weakened(section: Section) -> str:
 
 def _warning(losses: Sequence[tuple[Section, Change]]) -> list[str]:
     lines = ["> [!CAUTION]"]
+    alike: dict[tuple[str, str, str, str, str], list[str]] = {}
     for section, change in losses:
         because = f" because of {', '.join(map(code, change.paths))}" if change.paths else ""
         if not because and change.verb == "replace":
             because = " together with what it depends on"
+        key = (section.stack, str(change.loss), change.consequence, _DONE[change.verb], because)
+        alike.setdefault(key, []).append(change.name)
+    for (stack, loss, consequence, done, because), names in alike.items():
+        several = "s" * (len(names) > 1)
+        listed = ", ".join(map(code, names[:_NAMES]))
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         lines.append(
-            f"> **{section.stack}: the {change.loss} {code(change.name)} would be "
-            f"{_DONE[change.verb]}**{because}.  "
+            f"> **{stack}: the {loss}{several} {listed}{more} would be {done}**{because}. "
+            f"{consequence}  "
         )
-    what = {change.loss for _, change in losses}
-    lines.append("> " + ("Every pod and everything else in the cluster is deleted with it."
-                         if "cluster" in what else
-                         "Its nodes are deleted, and the pods on them start again."))  # fmt: skip
     return lines
 
 

@@ -9,6 +9,7 @@ from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
 from .. import ownership
 from ..catalog.eks_addons import ADDONS, Addon
+from ..scalers import SCALERS
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
 from .cluster_roles import ClusterRoles, cluster_roles, grants_of
@@ -64,7 +65,7 @@ class EksCluster(pulumi.ComponentResource):
             for addon in ADDONS
             if (buckets or not addon.buckets)
             and (not addon.switch or getattr(args, addon.switch))
-            and not (args.scaler == "auto-mode" and addon.auto_mode)
+            and not (SCALERS[args.scaler].serves_system and addon.auto_mode)
         ]
         self.network = EksNetwork(name, args.network, region=region, opts=child)
         key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
@@ -83,9 +84,9 @@ class EksCluster(pulumi.ComponentResource):
             *(grant for addon in late for grant in grants_of(addon, roles.addons)),
         ]
         # Auto Mode starts nodes for the addons' pods itself.
-        system = [] if args.scaler == "auto-mode" else [self._system_pool(name, args)]
+        system = [] if SCALERS[args.scaler].serves_system else [self._system_pool(name, args)]
         running = self._addons(name, args, late, roles.addons, depends_on=system)
-        groups = args.cpu_pools if args.scaler == "cluster-autoscaler" else {}
+        groups = args.cpu_pools if SCALERS[args.scaler].node_groups else {}
         for pool, cpu in groups.items():
             EksCpuPool(
                 pool,
@@ -112,7 +113,7 @@ class EksCluster(pulumi.ComponentResource):
         secrets_key: pulumi.Input[str],
         addons: Sequence[Addon],
     ) -> aws.eks.Cluster:
-        auto = args.scaler == "auto-mode"
+        auto = SCALERS[args.scaler].serves_system
         # Created before the cluster: EKS would create it without retention, and leave it behind.
         logs = aws.cloudwatch.LogGroup(
             name,
@@ -172,6 +173,7 @@ class EksCluster(pulumi.ComponentResource):
                 hooks=addons_warning(
                     name,
                     [addon.name for addon in addons if addon.name not in args.addon_versions],
+                    scaler=SCALERS[args.scaler],
                 ),
             ),
         )
@@ -196,7 +198,7 @@ class EksCluster(pulumi.ComponentResource):
         associations: list[pulumi.Resource] = []
 
         # With other scalers, system nodes start first, which takes longer than this delay.
-        waits = args.scaler == "auto-mode"
+        waits = SCALERS[args.scaler].serves_system
         effective = once_effective(f"{name}-admitted") if waits else None
         for arn in args.admins:
             account_and_path = arn.split(":", 4)[4]
@@ -288,7 +290,7 @@ class EksCluster(pulumi.ComponentResource):
         pool = args.system_pool
         group = f"{name}-system"
         most = pool.max_nodes
-        if args.scaler == "karpenter":
+        if SCALERS[args.scaler].in_cluster:
             # Nothing scales the group: for more nodes, Karpenter launches those of a NodePool.
             most = max(pool.min_nodes, pool.desired_nodes or 0)
         template = aws.ec2.LaunchTemplate(

@@ -25,6 +25,7 @@ from ..limits import (
     one_of,
 )
 from ..on_change import NEVER, OnChange, kept, next_minor
+from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced, tried
@@ -311,7 +312,7 @@ class EksClusterArgs:
         )
         check_tags(self.tags, self.scaler)
         self._check_service_cidr()
-        if self.scaler == "auto-mode":
+        if SCALERS[self.scaler].serves_system:
             self._check_auto_mode()
         if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
             raise ValueError(
@@ -367,7 +368,7 @@ class EksClusterArgs:
     @property
     def system_nodes(self) -> EksSystemPoolArgs | None:
         """The system pool; None with Auto Mode, which starts nodes for system pods itself."""
-        return None if self.scaler == "auto-mode" else self.system_pool
+        return None if SCALERS[self.scaler].serves_system else self.system_pool
 
     def _check_auto_mode(self) -> None:
         if self.system_pool != EksSystemPoolArgs():

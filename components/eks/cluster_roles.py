@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pulumi
 
 from ..catalog.eks_addons import Addon
+from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs
 from .existing_args import AnyEksClusterArgs, own_policies
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
@@ -37,7 +38,7 @@ def cluster_roles(
     opts: pulumi.ResourceOptions,
 ) -> ClusterRoles:
     """Declares the roles. `secrets_key`: the ARN of the key that encrypts Kubernetes secrets."""
-    auto = args.scaler == "auto-mode"
+    auto = SCALERS[args.scaler].serves_system
     return ClusterRoles(
         cluster=EksRole(
             role_name(name, "cluster"),

@@ -13,6 +13,7 @@ from ..decode import EXAMPLE
 from ..effect import Sent, Tries
 from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, matching
 from ..on_change import OnChange
+from ..scalers import SCALERS
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
     NAME,
@@ -203,7 +204,7 @@ class EksExistingClusterArgs:
         )
         check_tags(self.tags, self.scaler)
         unread = self.endpoint is not None and not self.network.security_group_ids
-        if self.scaler != "cluster-autoscaler" and unread:
+        if SCALERS[self.scaler].in_cluster and unread:
             raise ValueError(
                 f"network.securityGroupIds: {self.scaler} names the security groups of its nodes; "
                 "name them, or drop endpoint to have the cluster's own security group read"
@@ -251,7 +252,7 @@ class EksExistingClusterArgs:
     def warnings(self, today: date) -> list[str]:
         """Warnings about settings that need a permission only the cluster's owner can grant; the
         cluster's support period is the owner's concern."""
-        if self.scaler != "auto-mode" or not self.tags:
+        if not SCALERS[self.scaler].serves_system or not self.tags:
             return []
         return [
             f"tags: the role of {self.name} needs the policy of {_TAG_POLICY}, without which Auto "
@@ -289,7 +290,7 @@ _CNI_POLICY = "AmazonEKS_CNI_Policy"
 
 def own_policies(args: AnyEksClusterArgs) -> list[str]:
     """Names of the AWS managed policies that the stack attaches to the role of the nodes."""
-    if args.scaler == "auto-mode":
+    if SCALERS[args.scaler].serves_system:
         return [*_AUTO_NODE_POLICIES]
     cni = isinstance(args, EksExistingClusterArgs) and args.network.cni_policy
     ssm = ["AmazonSSMManagedInstanceCore"] if args.ssm else []
@@ -332,7 +333,7 @@ def unfit(
             f"--region {region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps "
             "aws-auth"
         )
-    if args.scaler == "auto-mode" and not auto_mode:
+    if SCALERS[args.scaler].serves_system and not auto_mode:
         return (
             f"scaler: {name} does not have Auto Mode on; ask its owner to turn it on, or set "
             "cluster-autoscaler or karpenter"

@@ -6,6 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from .. import data_source, ownership
+from ..scalers import SCALERS
 from . import regions
 from .cluster_roles import node_role
 from .cpu_pool import EksCpuPool
@@ -59,7 +60,7 @@ class EksExistingCluster(pulumi.ComponentResource):
                 f"give the name of an EKS cluster in {provider.region} that you may read",
             )
             reached = existing.apply(lambda cluster: _fitting(args, cluster, provider.region))
-            if args.scaler != "cluster-autoscaler" and not self.security_groups:
+            if SCALERS[args.scaler].in_cluster and not self.security_groups:
                 group = existing.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
                 self.security_groups = [group]
         self.name = reached.apply(lambda _: args.existing)
@@ -71,7 +72,7 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.node_role, self.before_nodes = None, []
         if args.karpenter_node_role is None:
             self._role(name, args, provider)
-        if self.node_role is not None and args.scaler == "cluster-autoscaler":
+        if self.node_role is not None and SCALERS[args.scaler].node_groups:
             for pool, cpu in args.cpu_pools.items():
                 EksCpuPool(
                     pool,
@@ -97,7 +98,7 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _role(self, name: str, args: EksExistingClusterArgs, provider: AwsProviderArgs) -> None:
-        child, auto = pulumi.ResourceOptions(parent=self), args.scaler == "auto-mode"
+        child, auto = pulumi.ResourceOptions(parent=self), SCALERS[args.scaler].serves_system
         self.node_role = node_role(
             role_name(name, "gpu-nodes"), args, region=provider.region, opts=child
         )

@@ -10,15 +10,17 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from .. import recycling
 from ..catalog import eks as catalog
 from ..cluster import Cluster, GpuPool, Taint
-from .karpenter_args import EksPoolKarpenterArgs
+from ..scalers import SCALERS
+from .karpenter_args import SYSTEM_NODES, EksPoolKarpenterArgs
 
 _CLASSES = {
-    "EC2NodeClass": ("karpenter.k8s.aws", "karpenter.k8s.aws/v1"),
-    "NodeClass": ("eks.amazonaws.com", "eks.amazonaws.com/v1"),
+    "EC2NodeClass": ("karpenter.k8s.aws", "karpenter.k8s.aws/v1", "karpenter"),
+    "NodeClass": ("eks.amazonaws.com", "eks.amazonaws.com/v1", "auto-mode"),
 }
-"""Kind of a node class -> its API group and apiVersion."""
+"""Kind of a node class -> its API group and apiVersion, and the scaler whose class it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,15 @@ class EksKarpenterPool(pulumi.ComponentResource):
         """`depends_on`: resources that must outlive the nodes."""
         super().__init__("gpu-cluster:eks:KarpenterPool", name, None, opts)
         self.pool = nodes.pool
-        _, version = _CLASSES[nodes.class_kind]
+        _, version, scaler = _CLASSES[nodes.class_kind]
+        block = "gpuPools" if nodes.pool.allocatable else "cluster.cpuPools"
+        path = "cluster.systemPool" if name == SYSTEM_NODES else f"{block}.{name}"
+
+        def hooked(resource: str, kind: str) -> pulumi.ResourceOptions:
+            return pulumi.ResourceOptions(
+                hooks=recycling.check(resource, path, SCALERS[scaler], kind, nodes.pool.bounds)
+            )
+
         before: list[pulumi.Resource] = [
             kubernetes.apiextensions.CustomResource(
                 f"{name}-class",
@@ -72,7 +82,10 @@ class EksKarpenterPool(pulumi.ComponentResource):
                 kind=nodes.class_kind,
                 metadata={"name": name},
                 spec=dict(nodes.class_spec),
-                opts=cluster.options(self, depends_on=depends_on),
+                opts=pulumi.ResourceOptions.merge(
+                    cluster.options(self, depends_on=depends_on),
+                    hooked(f"{name}-class", f"kubernetes:{version}:{nodes.class_kind}"),
+                ),
             )
         ]
         specs = node_pools(name, nodes)
@@ -97,8 +110,11 @@ class EksKarpenterPool(pulumi.ComponentResource):
                 # It is deleted once its nodes are: it owns their instances, and the provider waits.
                 opts=pulumi.ResourceOptions.merge(
                     cluster.options(self, depends_on=before),
-                    pulumi.ResourceOptions(
-                        custom_timeouts=pulumi.CustomTimeouts(delete=DELETE_TIMEOUT)
+                    pulumi.ResourceOptions.merge(
+                        hooked(pool, "kubernetes:karpenter.sh/v1:NodePool"),
+                        pulumi.ResourceOptions(
+                            custom_timeouts=pulumi.CustomTimeouts(delete=DELETE_TIMEOUT)
+                        ),
                     ),
                 ),
             )
@@ -168,7 +184,7 @@ def _disruption(nodes: Nodes) -> dict[str, Any]:
 
 
 def _template(nodes: Nodes) -> dict[str, Any]:
-    group, _ = _CLASSES[nodes.class_kind]
+    group, *_ = _CLASSES[nodes.class_kind]
     required = {
         "node.kubernetes.io/instance-type": list(nodes.instance_types),
         "karpenter.sh/capacity-type": list(nodes.capacity_types),

@@ -452,7 +452,7 @@ class EksGpuNodeGroupArgs:
         reservations.check_scaler(self.reservation, cluster.scaler)
         if self.fallback:
             self._check_fallback(name, cluster)
-        if cluster.scaler == "auto-mode":
+        if SCALERS[cluster.scaler].serves_system:
             self._check_auto_mode()
             at("karpenter", self.karpenter.check_auto_mode)
         self._check_in(cluster, places)

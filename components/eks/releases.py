@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import pulumi
 
+from ..scalers import Scaler
+
 _AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
 _BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")
 
@@ -48,13 +50,24 @@ def _is_older(release: str, before: str) -> bool:
     return False
 
 
-def addons_warning(name: str, addons: Sequence[str]) -> pulumi.ResourceHookBinding:
-    """Warns, when a cluster's `version` changes, that these addons keep their versions."""
+def addons_warning(
+    name: str, addons: Sequence[str], *, scaler: Scaler
+) -> pulumi.ResourceHookBinding:
+    """Warns, when a cluster's `version` changes, that these addons keep their versions, and that
+    nodes that a controller launches get images of the new one."""
 
     def warn(change: pulumi.ResourceHookArgs) -> None:
-        before = (change.old_inputs or {}).get("version")
-        if line := left_behind(before, (change.new_inputs or {}).get("version"), addons):
+        before, after = (
+            (inputs or {}).get("version") for inputs in (change.old_inputs, change.new_inputs)
+        )
+        if line := left_behind(before, after, addons):
             pulumi.log.warn(line)
+        if scaler.in_cluster and before and after and before != after:
+            pulumi.log.warn(
+                f"cluster.version: {before} -> {after} replaces the nodes of every pool without "
+                f"amiId: {scaler.title} drains each once its jobs have ended, and its pods start "
+                "again [GPUC-RECYCLE-GPU-POOL]"
+            )
 
     hook = pulumi.ResourceHook(
         f"{name}-addons", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)

@@ -12,12 +12,11 @@ import pulumi
 from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
 from .. import recycling
+from ..scalers import SCALERS
 
 DESIRED_SIZE = "scalingConfig.desiredSize"
 
-RECYCLES = ("launchTemplate.version", "version", "releaseVersion")
-"""https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html: "When you update your
-node group to a different version of your launch template, all nodes in the group are recycled"."""
+_SCALER = SCALERS["cluster-autoscaler"]
 
 
 def scaling_config(
@@ -48,7 +47,7 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
         inputs = change.new_inputs or {}
         check_size(path, inputs, changed=old_config)
         least, most = (int(inputs["scalingConfig"][key]) for key in ("minSize", "maxSize"))
-        recycling.warn(path, change, RECYCLES, (least, most))
+        recycling.warn(path, change, _SCALER.nodes[_SCALER.pools[0]], (least, most))
 
     hook = pulumi.ResourceHook(
         f"{name}-size", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)

@@ -11,6 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
+from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
@@ -205,7 +206,7 @@ _TAKEN: Mapping[str, Mapping[str, str]] = {
 
 def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
     """Raises ValueError for a pool whose NodePool would have the name of another one."""
-    if cluster.scaler == "cluster-autoscaler":
+    if SCALERS[cluster.scaler].node_groups:
         return
     paths = {
         **{name: f"{NAMESPACE}:cluster.cpuPools.{name}" for name in cluster.cpu_pools},
@@ -241,7 +242,7 @@ def check_existing(
                 )
     if isinstance(pool, EksCpuPoolArgs):
         return
-    if pool.ami_id is not None and cluster.scaler == "cluster-autoscaler":
+    if pool.ami_id is not None and SCALERS[cluster.scaler].node_groups:
         raise ValueError(
             f"{path}.amiId: is supported only on clusters that the stack creates; drop the key"
         )

@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp.container import ClusterClusterAutoscalingArgsDict
 
 from ..cluster import ResolvedPool
+from ..scalers import SCALERS
 from .classes import resource_limits
 from .cluster_args import GkeClusterArgs
 from .node_identity import NODE_SCOPES
@@ -23,7 +24,7 @@ def cluster_autoscaling(
     auto-provisioning. It is on nevertheless, because nothing else limits the number of their GPUs.
     """
     profile = args.autoscaling_profile.upper().replace("-", "_")
-    if args.scaler != "compute-classes":
+    if not SCALERS[args.scaler].in_cluster:
         # Explicit, because if it is omitted, the provider keeps the cluster's value, which may be
         # on.
         return {"enabled": False, "autoscaling_profile": profile}

@@ -6,7 +6,9 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from .. import recycling
 from ..cluster import Cluster
+from ..scalers import SCALERS
 
 
 class GkeComputeClass(pulumi.ComponentResource):
@@ -24,13 +26,19 @@ class GkeComputeClass(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`spec`: that of the ComputeClass."""
-        super().__init__("gpu-cluster:gke:ComputeClass", name, None, opts)
+        scaler = SCALERS["compute-classes"]
+        super().__init__(scaler.declared_by, name, None, opts)
         self.compute_class = kubernetes.apiextensions.CustomResource(
             name,
             api_version="cloud.google.com/v1",
             kind="ComputeClass",
             metadata={"name": name},
             spec=spec,
-            opts=cluster.options(self, depends_on=depends_on),
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, depends_on=depends_on),
+                pulumi.ResourceOptions(
+                    hooks=recycling.check(name, f"gpuPools.{name}", scaler, scaler.pools[0], (0, 0))
+                ),
+            ),
         )
         self.register_outputs({})

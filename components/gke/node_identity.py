@@ -5,6 +5,7 @@ import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from .. import ownership, recycling
+from ..scalers import SCALERS
 from .node_account import account_id
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
@@ -18,28 +19,13 @@ STREAMING_ROLE = "roles/serviceusage.serviceUsageConsumer"
 (https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming)."""
 
 
-IN_PLACE = tuple(
-    f"nodeConfig.{field}"
-    for field in ("labels", "resourceLabels", "resourceManagerTags", "tags", "taints")
-)
-"""Fields of `nodeConfig` that GKE changes on running nodes; for others, it may recreate them.
-https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, 2026-11-24."""
-
-
 def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.ResourceHookBinding:
     """Warns, even in a preview, of an update for which GKE recreates a pool's nodes.
 
     `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes.
     """
-
-    def check(change: pulumi.ResourceHookArgs) -> None:
-        recycling.warn(path, change, ("version", "nodeConfig"), nodes, IN_PLACE)
-        recycling.warn_of_zones(path, change)
-
-    hook = pulumi.ResourceHook(
-        f"{name}-recycling", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-    )
-    return pulumi.ResourceHookBinding(before_update=[hook])
+    scaler = SCALERS["node-pools"]
+    return recycling.check(name, path, scaler, scaler.pools[0], nodes)
 
 
 def zones_check(name: str) -> pulumi.ResourceHookBinding:

@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 from ..cluster import Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
+from ..scalers import SCALERS
 from .classes import class_spec
 from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs
@@ -54,7 +55,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             opts=runs.component_options,
         )
         network = args.network.network_in(settings.project)
-    in_classes = args.scaler == "compute-classes"
+    in_classes = SCALERS[args.scaler].in_cluster
     # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(

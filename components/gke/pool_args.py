@@ -423,7 +423,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or drop it")
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
-        if cluster.scaler == "compute-classes":
+        if SCALERS[cluster.scaler].in_cluster:
             pool = in_class(pool)
         return ResolvedPool(
             args=self,

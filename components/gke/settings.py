@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
+from ..scalers import SCALERS
 from .classes import check_names
 from .cluster_args import GkeClusterArgs
 from .existing_args import AnyGkeClusterArgs
@@ -101,7 +102,7 @@ def resolve(
                 f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
                 "another"
             )
-    if cluster.scaler == "compute-classes":
+    if SCALERS[cluster.scaler].in_cluster:
         check_names(pools)
     settings = GkeSettings(
         project=project,

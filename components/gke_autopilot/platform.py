@@ -12,6 +12,7 @@ from ..gke.pod_access import GkePodAccess
 from ..gke.storage import declare_storage
 from ..on_change import change_rules
 from ..replacement import LastingSettings
+from ..scalers import scaler_of
 from .cluster import GkeAutopilotCluster
 from .cluster_args import GkeAutopilotArgs
 from .settings import GkeAutopilotSettings
@@ -76,7 +77,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         deleted_with=gke.cluster,
         parent=runs.parent,
     )
-    if args.scaler == "compute-classes":
+    if scaler_of("gke-autopilot", args.scaler).in_cluster:
         classes = [
             GkeComputeClass(
                 name, pool.args.class_spec(name), cluster=cluster, opts=runs.component_options

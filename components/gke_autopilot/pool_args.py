@@ -17,7 +17,7 @@ from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
 from ..limits import Limit, check_limits
-from ..scalers import SCALERS, NotWith, check_scaler
+from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
@@ -132,7 +132,7 @@ class GkeAutopilotPoolArgs:
         check_scaler(self, cluster.scaler, type(cluster), needs=needs)
         self._check_version(cluster.version)
         pool = self.gpu_pool(name)
-        if cluster.scaler == "compute-classes":
+        if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:
                 raise ValueError(
                     "gpusPerNode: is missing, and a compute class creates nodes with a fixed "

@@ -12,6 +12,7 @@ from ..gke.node_account import account_id, registry_warnings
 from ..gke.sign_in import identity_warnings, project_id
 from ..gke.volumes import access
 from ..gke.warnings import warnings
+from ..scalers import scaler_of
 from .cluster_args import GkeAutopilotArgs
 from .pool_args import GkeAutopilotPoolArgs
 
@@ -51,7 +52,7 @@ def resolve(
     """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     project = project_id(config)
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
-    if cluster.scaler == "compute-classes":
+    if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
         check_names(pools)
     return GkeAutopilotSettings(
         project=project,

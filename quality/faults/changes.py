@@ -25,8 +25,8 @@ from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, tries
 from stacks.definition.files import EXAMPLES, ROOT, stacks
 from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
+from stacks.engine.plan import NODES, codes, read_plan
 from stacks.engine.plan import Change as Planned
-from stacks.engine.plan import codes, read_plan
 from stacks.engine.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
@@ -373,7 +373,7 @@ class _Standing:
         created = {
             row["urn"]: (str(loss), str(row["created"]))
             for row in runner.sandbox.engine.resources()
-            if (loss := Planned(urn=row["urn"], verb="replace").loss)
+            if row["type"] in NODES and (loss := Planned(urn=row["urn"], verb="replace").loss)
         }
         groups = runner.sandbox.cloud.node_groups()
         return cls(created, {group.name: group.revision for group in groups})
@@ -446,7 +446,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any("IMMUTABLE" in codes(error) for error in errors)
     # Whatever a refused change would have replaced remains.
-    lost = [] if refused else plan.losses
+    lost = [] if refused else [one for one in plan.losses if one.type in NODES]
     said = {line: codes(line) for line in plan.warnings}
     warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
     recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]

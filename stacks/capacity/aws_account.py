@@ -10,6 +10,7 @@ import botocore.exceptions
 from components.access import ServiceAccountArgs
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.settings import EksSettings
+from components.scalers import SCALERS
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Finding, Unknown
 
@@ -218,9 +219,9 @@ def _launchers(eks: Any, settings: EksSettings) -> list[str]:
     stack's own roles have the permission in IAM, which decides if the key's policy names the
     account; so does IAM for an existing Karpenter, whose role no setting names."""
     cluster = settings.cluster
-    if cluster.scaler == "cluster-autoscaler":
+    if SCALERS[cluster.scaler].node_groups:
         return [_AUTO_SCALING]
-    if cluster.scaler == "auto-mode" and not isinstance(cluster, EksClusterArgs):
+    if SCALERS[cluster.scaler].serves_system and not isinstance(cluster, EksClusterArgs):
         return [str(eks.describe_cluster(name=cluster.name)["cluster"]["roleArn"])]
     return [*([_AUTO_SCALING] if cluster.system_nodes else []), _IAM]
 

@@ -12,6 +12,7 @@ from components.eks.existing_args import EksExistingClusterArgs, unfit
 from components.eks.kubeconfig import kubeconfig
 from components.eks.settings import EksSettings
 from components.ownership import AWS_TAG
+from components.scalers import SCALERS
 from components.settings.model import Settings
 from stacks.capacity.aws_account import nodes_of, unknown
 from stacks.capacity.verdict import Finding
@@ -159,7 +160,7 @@ def _security_groups(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Ite
 def _needs(settings: Settings[EksSettings], args: EksExistingClusterArgs) -> list[tuple[str, str]]:
     """Pairs of a setting and the addon that it needs, or about which it says something."""
     accounts = settings.auxiliary.accounts
-    grouped = args.scaler == "cluster-autoscaler"
+    grouped = SCALERS[args.scaler].node_groups
     return [
         *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
         *(("cluster.karpenter", _AGENT) for _ in [1] if args.karpenter is not None),
@@ -185,7 +186,7 @@ def _addons(
     name = args.existing
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     installed = {addon for page in pages for addon in page["addons"]}
-    if args.scaler == "auto-mode":
+    if SCALERS[args.scaler].serves_system:
         installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     for about, addon in needs:
         if about != _CNI_POLICY and addon not in installed:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from components.catalog import eks as catalog
 from components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from components.eks.settings import EksSettings
+from components.scalers import SCALERS
 from stacks.capacity.aws_account import listed, nodes_of, unknown
 from stacks.capacity.verdict import Finding
 
@@ -115,7 +116,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     """Whether the subnets have enough addresses for the maximum number of nodes: first for each
     pool, then for all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
-    system, grouped = cluster.system_nodes, cluster.scaler == "cluster-autoscaler"
+    system, grouped = cluster.system_nodes, SCALERS[cluster.scaler].node_groups
     subnets = cluster.network.subnet_ids
     groups = [
         *([("systemPool", system.instance_types, system.max_nodes, 0, subnets)] if system else []),

@@ -11,6 +11,7 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.reservation import is_reserved
 from components.eks.settings import EksSettings
 from components.eks.warm_pool_args import EksWarmPoolArgs
+from components.scalers import SCALERS
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Metered, Part
 from stacks.cost.bill_parts import (
@@ -83,7 +84,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     choices: list[str] = []
     for name, pool in pools.items():
         price, last = eks_node(pool.instance_types), pool.purchases[-1]
-        groups = cluster.scaler == "cluster-autoscaler"
+        groups = SCALERS[cluster.scaler].node_groups
         unused = not groups and bool(pool.fallback) and pool.reservation is not None
         # Each node group may reach maxNodes; Karpenter's pool costs most with its last choice
         for group, bought in (
@@ -118,7 +119,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         for name, pool in pools.items()
         if pool.warm_pool is not None and pool.warm_pool.pool_state == "stopped"
     ]
-    if cluster.scaler == "auto-mode":
+    if SCALERS[cluster.scaler].serves_system:
         notes += _on_nvme(pools)
         notes.append(
             "EKS Auto Mode adds a fee for each instance that it starts, by type, to the price of "

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.catalog.clouds import CLOUDS
-from components.platforms import PLATFORMS
+from components.cluster import GPU_RESOURCE
+from components.scalers import SCALERS
 from stacks.engine.urn import Urn
 from stacks.outcome import CheckError
 
 Verb = Literal["create", "update", "replace", "delete"]
+Loss = Literal["cluster", "GPU pool", "system pool", "namespace", "definition", "claim"]
 VERBS: tuple[Verb, ...] = ("replace", "delete", "update", "create")
 """The most expensive one first."""
 
@@ -31,8 +33,31 @@ _VERB_OF: Mapping[str, Verb] = {
 }
 _CODE = re.compile(r"\[GPUC-([A-Z-]+)\]")
 _CLUSTERS = {cloud.cluster for cloud in CLOUDS.values()}
-_POOLS = {cloud.node_pool for cloud in CLOUDS.values()}
-_GPU_POOLS = {platform.gpu_pool for platform in PLATFORMS.values()}
+_POOLS = {
+    *(cloud.node_pool for cloud in CLOUDS.values()),
+    *(kind for scaler in SCALERS.values() for kind in scaler.pools),
+}
+NODES = {*_CLUSTERS, *_POOLS}
+"""Types of resources with which nodes are lost."""
+_GPU_POOLS = {scaler.declared_by for scaler in SCALERS.values()}
+_KEEPS_NODES = {
+    kind for scaler in SCALERS.values() for kind in scaler.pools if not scaler.nodes[kind]
+}
+"""Types of pools whose nodes outlive them, until they are empty."""
+_CONTENTS: Mapping[str, Loss] = {
+    "kubernetes:core/v1:Namespace": "namespace",
+    "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition": "definition",
+    "kubernetes:core/v1:PersistentVolumeClaim": "claim",
+}
+"""Types of objects whose deletion deletes what others have created or written."""
+_CONSEQUENCES: Mapping[Loss, str] = {
+    "cluster": "Every pod and everything else in the cluster is deleted with it.",
+    "GPU pool": "Its nodes are deleted, and the pods on them start again.",
+    "system pool": "Its nodes are deleted, and the pods on them start again.",
+    "namespace": "Everything in it is deleted, also what others have created there.",
+    "definition": "Every object of its kind is deleted, also the jobs that others have submitted.",
+    "claim": "The data on its disk is deleted.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +68,8 @@ class Change:
     verb: Verb
     paths: tuple[str, ...] = ()
     """Properties that differ; for a replacement, those that force it. Never a value."""
+    without_gpus: bool = False
+    """Whether the preview says that a pool's nodes have no GPUs; else the component decides."""
 
     @property
     def type(self) -> str:
@@ -53,7 +80,7 @@ class Change:
         return Urn.parse(self.urn).name
 
     @property
-    def loss(self) -> Literal["cluster", "GPU pool", "system pool"] | None:
+    def loss(self) -> Loss | None:
         """What would be lost temporarily or permanently; None for everything else."""
         if self.verb not in ("replace", "delete"):
             return None
@@ -61,8 +88,15 @@ class Change:
             return "cluster"
         if self.type in _POOLS:
             gpu = any(parent in _GPU_POOLS for parent in Urn.parse(self.urn).parents)
-            return "GPU pool" if gpu else "system pool"
-        return None
+            return "GPU pool" if gpu and not self.without_gpus else "system pool"
+        return _CONTENTS.get(self.type)
+
+    @property
+    def consequence(self) -> str:
+        """One sentence on what is lost; empty if nothing is."""
+        if self.type in _KEEPS_NODES:
+            return "Its nodes stay until they are empty, and no others start for its pods."
+        return _CONSEQUENCES[self.loss] if self.loss else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +136,12 @@ class Plan:
 
     @property
     def losses(self) -> list[Change]:
-        """Clusters first, then GPU pools, then other pools."""
-        order = ("cluster", "GPU pool", "system pool")
+        """Clusters first, then GPU pools, then other pools, then what contains others' objects or
+        data, unless the cluster is lost anyway."""
+        order = list(_CONSEQUENCES)
         lost = [change for change in self.changes if change.loss]
+        if any(change.loss == "cluster" for change in lost):
+            lost = [change for change in lost if not change.type.startswith("kubernetes:")]
         return sorted(lost, key=lambda change: order.index(change.loss or ""))
 
 
@@ -180,12 +217,25 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
         verb = _VERB_OF.get(step["op"])
         if verb is None:
             continue
-        change = Change(urn=step["urn"], verb=verb, paths=_paths(step))
+        change = Change(
+            urn=step["urn"], verb=verb, paths=_paths(step), without_gpus=_without_gpus(step)
+        )
         earlier = changes.get(change.urn)
         # The engine lists a replacement as three steps, but it is one change.
         if earlier is None or not earlier.paths or VERBS.index(verb) < VERBS.index(earlier.verb):
             changes[change.urn] = change
     return list(changes.values())
+
+
+def _without_gpus(step: Mapping[str, Any]) -> bool:
+    """Whether it deletes a NodePool of Karpenter for nodes without the taint of GPU nodes."""
+    if Urn.parse(step["urn"]).type not in SCALERS["karpenter"].pools:
+        return False
+    old = step.get("oldState") or step.get("old") or {}
+    template = ((old.get("inputs") or {}).get("spec") or {}).get("template")
+    if not template:
+        return False
+    return all(taint["key"] != GPU_RESOURCE for taint in template["spec"].get("taints") or ())
 
 
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from components.eks.disk_args import STORAGE_CLASS
 from components.eks.existing_args import EksExistingClusterArgs
 from components.eks.settings import EksSettings
 from components.ownership import owner_of
+from components.scalers import SCALERS
 from components.settings.model import Settings
 from stacks.definition.settings import principals_key
 from stacks.live.cluster import NODE_POOLS, Denied, asked, client_of, full_name, items
@@ -70,7 +71,7 @@ def conflicts(
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
-        if args.scaler == "cluster-autoscaler":
+        if SCALERS[args.scaler].node_groups:
             checked["cluster.autoscaler"] = ["deployments"]
             if "deployments" not in denied:
                 result |= dict(_autoscaler(cluster.deployments, args))
@@ -314,7 +315,7 @@ def _tolerates(daemon: Object) -> bool:
 
 
 def _autoscaler(deployments: list[Object], args: EksExistingClusterArgs) -> Iterator[Conflict]:
-    if args.scaler != "cluster-autoscaler":
+    if SCALERS[args.scaler].in_cluster:
         return
     about = "cluster.autoscaler"
     found = [deployment for deployment in deployments if is_autoscaler(deployment)]

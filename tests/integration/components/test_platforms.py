@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 from components.platforms import PLATFORMS
+from components.scalers import SCALERS
 from quality.platforms import measured
 from stacks.definition.files import ROOT
 from stacks.environments.new_stack import environment_of
@@ -97,6 +98,7 @@ import json
 from components.catalog.clouds import CLOUDS
 from components.kube.credentials import unsafe
 from components.kubeconfig import document
+from components.scalers import SCALERS
 from stacks.live.cluster import client_of
 from stacks.outcome import CheckError
 for words in (["token"], ["sell"]):
@@ -176,7 +178,8 @@ def test_every_row_leads_to_modules_with_what_they_must_have(name: str) -> None:
     assert callable(import_module(row.rehearsal).serve)
     if row.environment:
         assert callable(environment_of(name).parts)
-    assert bool(row.gpu_pool) == bool(row.measures)
+    pools = [scaler.declared_by for scaler in SCALERS.values() if name in scaler.platforms]
+    assert any(pools) or not row.measures
     if row.measures:
         known = measured(name)
         assert known is not None

@@ -13,7 +13,8 @@ from components.eks.releases import left_behind
 from components.eks.scaling import check_size
 from components.on_change import Kept
 from components.replacement import warnings
-from stacks.engine.plan import read_plan
+from components.scalers import SCALERS
+from stacks.engine.plan import Change, read_plan
 from stacks.outcome import ExitCode
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
@@ -99,8 +100,10 @@ def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
         MARK,
         "## Preview",
         "> [!CAUTION]",
-        "> **dev: the cluster `gpu-dev` would be replaced** because of `subnetwork`.  ",
-        "> **dev: the GPU pool `train-gpu` would be replaced** together with what it depends on.  ",
+        "> **dev: the cluster `gpu-dev` would be replaced** because of `subnetwork`. Every pod and "
+        "everything else in the cluster is deleted with it.  ",
+        "> **dev: the GPU pool `train-gpu` would be replaced** together with what it depends on. "
+        "Its nodes are deleted, and the pods on them start again.  ",
     ]
     assert end == ExitCode.FINDING
 
@@ -120,6 +123,70 @@ def test_a_lost_cluster_or_gpu_pool_is_a_finding(
     text, end = written(folder, dev=preview(step(op, chain, "x")))
     assert words in text
     assert end == ExitCode.FINDING
+
+
+KARPENTER = "gpu-cluster:eks:KarpenterPool$kubernetes:karpenter.sh/v1:NodePool"
+CLASS = "gpu-cluster:gke:ComputeClass$kubernetes:cloud.google.com/v1:ComputeClass"
+DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+NODES_GONE = "Its nodes are deleted, and the pods on them start again."
+
+
+def node_pool(*taints: str) -> dict[str, Any]:
+    """The old state of a NodePool whose nodes have these taints."""
+    spec = {"template": {"spec": {"taints": [{"key": key} for key in taints]}}}
+    return {"oldState": {"inputs": {"spec": spec}}}
+
+
+@pytest.mark.parametrize(
+    ("chain", "old", "lost", "consequence", "code"),
+    [
+        (KARPENTER, node_pool("nvidia.com/gpu"), "GPU pool", NODES_GONE, ExitCode.FINDING),
+        (KARPENTER, {}, "GPU pool", NODES_GONE, ExitCode.FINDING),
+        (KARPENTER, node_pool("team"), "system pool", NODES_GONE, ExitCode.OK),
+        (CLASS, {}, "GPU pool", "Its nodes stay until they are empty", ExitCode.FINDING),
+        ("gpu-cluster:batch:Batch$" + DEFINITION, {}, "definition",
+         "Every object of its kind", ExitCode.FINDING),
+        ("kubernetes:core/v1:Namespace", {}, "namespace", "Everything in it", ExitCode.FINDING),
+        ("kubernetes:core/v1:PersistentVolumeClaim", {}, "claim", "The data", ExitCode.FINDING),
+    ],
+)  # fmt: skip
+def test_every_scaler_and_what_others_have_is_lost_aloud(
+    folder: Path, chain: str, old: dict[str, Any], lost: str, consequence: str, code: ExitCode
+) -> None:
+    """Also with the streamed events, in which the old state has another name."""
+    first = step("delete", chain, "x", **old)
+    text, end = written(folder, dev=preview(first))
+    assert f"> **dev: the {lost} `x` would be deleted**. {consequence}" in text
+    assert end == code
+    event = {**first, "old": first.get("oldState")}
+    (folder / "dev.json").write_text(
+        "\n".join(
+            json.dumps(each)
+            for each in (
+                {"sequence": 1, "resourcePreEvent": {"metadata": event}},
+                {"sequence": 2, "summaryEvent": {"resourceChanges": {}}},
+            )
+        )
+    )
+    assert comment(sections_of(folder, None)).splitlines()[:8] == text.splitlines()[:8]
+
+
+def test_what_is_lost_alike_has_one_line(folder: Path) -> None:
+    """Kueue has a dozen definitions; with the cluster, they go without saying."""
+    steps = [step("delete", DEFINITION, f"d{number}") for number in range(7)]
+    text, _ = written(folder, dev=preview(*steps))
+    assert "the definitions `d0`, `d1`, `d2`, `d3`, `d4` and 2 more would be deleted**." in text
+    text, _ = written(folder, dev=preview(*steps, step("delete", CLUSTER, "c")))
+    assert "definition" not in text.partition("<details>")[0]
+
+
+def test_every_scaler_that_declares_pools_is_known() -> None:
+    """A new row needs no line in the comment."""
+    for row in SCALERS.values():
+        for kind in row.pools:
+            urn = f"urn:pulumi:dev::gpu-cluster::{row.declared_by}${kind}::x"
+            assert Change(urn=urn, verb="delete").loss == "GPU pool"
+        assert bool(row.pools) == bool(row.declared_by)
 
 
 def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:

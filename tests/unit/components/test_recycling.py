@@ -8,8 +8,10 @@ import pytest
 from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN
 
+from components import recycling
 from components.eks.scaling import size_check
 from components.gke.node_identity import recycling_check
+from components.scalers import SCALERS
 
 SIZE = {"minSize": 0, "maxSize": 3, "desiredSize": 1}
 GROUP = {
@@ -114,3 +116,39 @@ def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
     )
     assert len(said) == (differs is not None)
     assert all(str(differs) in line and "hidden" not in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("scaler", "kind", "changed", "says"),
+    [
+        ("karpenter", "NodePool", {"template": {"spec": {"taints": []}}},
+         "spec.template.spec.taints replaces those of its nodes that no longer match, of 0 to 4: "
+         "each is drained once its jobs have ended, and its pods start again "
+         "[GPUC-RECYCLE-GPU-POOL]"),
+        ("karpenter", "NodePool", {"limits": {"nodes": "5"}}, None),
+        ("karpenter", "EC2NodeClass", {"tags": {"team": "a"}}, "[GPUC-RECYCLE-GPU-POOL]"),
+        ("auto-mode", "NodeClass", {"role": "other"}, "spec.role (none -> other) replaces those"),
+        ("compute-classes", "ComputeClass", {"priorities": []},
+         "spec.priorities is for nodes that start from then on: those that run stay as they are "
+         "until they are empty [GPUC-NEW-NODES]"),
+    ],
+)  # fmt: skip
+def test_objects_that_launch_nodes_are_warned_of_too(
+    monkeypatch: pytest.MonkeyPatch, scaler: str, kind: str, changed: Any, says: str | None
+) -> None:
+    """By the scaler's row, whatever the cloud."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
+    (token,) = [token for token in SCALERS[scaler].nodes if token.endswith(f":{kind}")]
+    binding = recycling.check("l4", "gpuPools.l4", SCALERS[scaler], token, (0, 4))
+    (hook,) = binding.before_update or ()
+    spec = {"template": {"spec": {"taints": [{"key": "a"}]}}, "priorities": [{"spot": True}]}
+    old = {"spec": spec}
+    hook(
+        pulumi.ResourceHookArgs(
+            urn="urn:pulumi:s::p::t::l4", id="", name="l4", type="", old_inputs=old,
+            new_inputs={"spec": spec | changed},
+        )
+    )  # fmt: skip
+    assert said == [] if says is None else says in said[0]
