@@ -77,7 +77,7 @@ def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
 def with_controllers(api: Api, named: Sequence[str]) -> None:
     """Adds the resource definitions of controllers that the cluster's owner installed with Helm."""
     for name in named:
-        file = DEFINITIONS / f"{name}.json"
+        file = DEFINITIONS / f"{'karpenter-aws' if name == 'karpenter' else name}.json"
         for definition in json.loads(file.read_text())["definitions"]:
             body = {
                 "apiVersion": "apiextensions.k8s.io/v1",

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from components.cluster import ResolvedPool
 from components.existing.settings import ExistingSettings
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
@@ -79,7 +80,10 @@ def write(
         except (OSError, UnicodeDecodeError) as error:
             raise StackError(f"{nodes} cannot be read: {error}") from None
     selected = {key for pool in own.pools.values() for key in pool.args.node_selector}
-    machines = checked_machines(stack, from_nodes(text, selected))
+    found, notes = with_gpus(from_nodes(text, selected), own.pools)
+    for note in notes:
+        print(note, file=sys.stderr)
+    machines = checked_machines(stack, found)
     file = folder / f"{stack}.yaml"
     file.write_text(_HEAD.format(stack=stack) + yaml.safe_dump(machines, sort_keys=False))
     return file
@@ -131,6 +135,33 @@ def from_nodes(text: str, selected: set[str]) -> list[Machine]:
     if not nodes:
         raise StackError("the cluster has no nodes")
     return nodes
+
+
+def with_gpus(
+    machines: list[Machine], pools: Mapping[str, ResolvedPool[Any]]
+) -> tuple[list[Machine], list[str]]:
+    """The machines, with GPUs for those that a pool selects and that report none because the stack
+    has not installed their device plugin yet; and what was assumed, one line for each pool."""
+    found, assumed = list[Machine](), dict[str, list[str]]()
+    for machine in machines:
+        labels = machine.get("labels", {})
+        fitting = (
+            name
+            for name, pool in pools.items()
+            if pool.pool.device_plugin and pool.args.node_selector.items() <= labels.items()
+        )
+        if "gpus" in machine or (pool := next(fitting, None)) is None:
+            found.append(machine)
+            continue
+        counted = labels.get(f"{GPU}.count", "")  # NVIDIA's GPU feature discovery
+        gpus = int(counted) if counted.isdigit() else pools[pool].pool.gpus_per_node
+        found.append({**machine, "gpus": gpus})
+        assumed.setdefault(pool, []).append(f"{machine['name']} has {gpus}")
+    return found, [
+        f"gpuPools.{name}: no device plugin reports GPUs yet; by gpusPerNode or the label "
+        f"{GPU}.count, {', '.join(lines)}: correct `gpus` in the file if that is wrong"
+        for name, lines in assumed.items()
+    ]
 
 
 def _machine(node: Mapping[str, Any], selected: set[str]) -> Machine:

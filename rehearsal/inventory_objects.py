@@ -21,7 +21,9 @@ from stacks.outcome import CheckError
 _EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _POD = ("serviceAccountName", "tolerations", "nodeSelector")
 _CONTAINER = ("name", "image", "command", "args")
-"""Without `env`: it may contain secrets, and no simulated container reads it."""
+"""Without `env`: it may contain secrets, and no simulated container reads it but Karpenter's."""
+_KARPENTER_ENV = ("CLUSTER_NAME", "FEATURE_GATES", "BATCH_IDLE_DURATION", "BATCH_MAX_DURATION")
+_KARPENTER_CLASS = "ec2nodeclasses.karpenter.k8s.aws"
 
 Object = Mapping[str, Any]
 
@@ -35,7 +37,7 @@ def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     defined = {one["metadata"]["name"]: one for one in cluster.definitions}
     controllers = [
         name
-        for name, definition in BATCH_DEFINITIONS.items()
+        for name, definition in {**BATCH_DEFINITIONS, "karpenter": _KARPENTER_CLASS}.items()
         if definition in defined and owner_of(defined[definition]) != owner
     ]
     return {
@@ -77,12 +79,30 @@ def _is_karpenter(deployment: Object) -> bool:
     return any(f"/{KARPENTER}" in str(one["image"]) for one in containers)
 
 
+def _environment(container: Object) -> dict[str, Any]:
+    """What Karpenter has to know of its cluster."""
+    known = [one for one in container.get("env") or () if one["name"] in _KARPENTER_ENV]
+    return {"env": known} if known else {}
+
+
 def _service_accounts(workloads: Iterable[Object]) -> Iterator[dict[str, Any]]:
     """The workloads' service accounts, without which the API server refuses their pods."""
     for one in workloads:
         if name := one["spec"]["template"]["spec"].get("serviceAccountName"):
             metadata = {"name": name, "namespace": one["metadata"]["namespace"]}
             yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+            if _is_karpenter(one):  # whose own rules are taken to suffice
+                yield {
+                    "apiVersion": "rbac.authorization.k8s.io/v1",
+                    "kind": "ClusterRoleBinding",
+                    "metadata": {"name": name},
+                    "roleRef": {
+                        "apiGroup": "rbac.authorization.k8s.io",
+                        "kind": "ClusterRole",
+                        "name": "cluster-admin",
+                    },
+                    "subjects": [{"kind": "ServiceAccount", **metadata}],
+                }
 
 
 def _named(version: str, kind: str, one: Object) -> dict[str, Any]:
@@ -102,6 +122,7 @@ def _workload(kind: str, one: Object) -> dict[str, Any]:
                 | {
                     "containers": [
                         {key: each[key] for key in _CONTAINER if each.get(key)}
+                        | (_environment(each) if _is_karpenter(one) else {})
                         for each in pod["containers"]
                     ]
                 },

@@ -27,7 +27,7 @@ from stacks.definition.files import ROOT
 from stacks.definition.names import StackError
 
 INVENTORIES = ROOT / "inventories"
-CONTROLLERS = ("kueue", "jobset")
+CONTROLLERS = ("kueue", "jobset", "karpenter")
 AUTO_MODE_POOLS = ("general-purpose", "system")
 """The built-in node pools of EKS Auto Mode."""
 Machine = dict[str, Any]
@@ -81,6 +81,8 @@ class EksCluster:
     security_groups: Sequence[str] = ()
     """IDs of its nodes' security groups, instead of EKS's own."""
     authentication_mode: Literal["API", "API_AND_CONFIG_MAP", "CONFIG_MAP"] = "API_AND_CONFIG_MAP"
+    karpenter_node_role: str = ""
+    """The name of the role that its Karpenter gives to nodes; empty if it has none."""
     auto_mode: Sequence[str] | None = None
     """The built-in node pools of EKS Auto Mode, if it is on; None if it is off."""
     addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
@@ -391,6 +393,18 @@ def eks_cluster(
             f"node starts: describe yours in {shown(stack)}, as inventories/on-eks.yaml does, or "
             "set cluster.autoscaler: {} and the stack installs one"
         )
+    role = args.karpenter_node_role or ""
+    if role and "karpenter" not in controllers(stack, folder):
+        raise wrong(
+            stack, ".controllers", f"{args.name} has no Karpenter here, which cluster."
+            "karpenterNodeRole expects: write [karpenter], and what runs it as in "
+            "inventories/on-eks-karpenter.yaml, or let gpu-cluster inventory read the cluster"
+        )  # fmt: skip
+    if role and (described := given.get("karpenter_node_role", role)) != role:
+        raise wrong(
+            stack, ".cluster.karpenterNodeRole", f"is {described}, and cluster.karpenterNodeRole "
+            f"of the stack is {role}; give both the same name"
+        )  # fmt: skip
     network_, _ = network(stack, settings, folder)
     assert network_ is not None
     if len({subnet.zone for subnet in network_.subnets.values()}) == 1:
@@ -414,7 +428,12 @@ def eks_cluster(
             "drop the key if it is off"
         )  # fmt: skip
     return EksCluster(
-        **{"version": args.version, "security_groups": groups, **given},
+        **{
+            "version": args.version,
+            "security_groups": groups,
+            "karpenter_node_role": role,
+            **given,
+        },
         name=args.name,
         subnets=tuple(network_.subnets),
     ), notes

@@ -16,7 +16,7 @@ from rehearsal.simulators.aws import AwsCloud
 from rehearsal.simulators.aws.access import create_access_entry
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.capacity import eks
-from stacks.definition.files import EXAMPLES
+from stacks.definition.files import EXAMPLES, ROOT
 from stacks.live.conflicts import conflicts
 from stacks.live.controllers import foreign_controllers
 from stacks.recovery.command import recover
@@ -35,6 +35,18 @@ def rehearsed(stack: str, folder: Path, **cluster: Any) -> Iterator[Rehearsal]:
     source, options = folder_of(stack, folder, yaml.safe_dump(document)), SandboxOptions(kept=True)
     with Sandbox(stack, source=source, folder=folder / "sandbox", options=options) as sandbox:
         yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+
+
+def test_the_owners_karpenter_starts_the_nodes(tmp_path: Path) -> None:
+    """The example with its inventory: nodes come and go, and the cluster is as it was."""
+    stack = "on-eks-karpenter"
+    text = (ROOT / "examples" / "existing" / f"Pulumi.{stack}.yaml").read_text()
+    source = folder_of(stack, tmp_path, text)
+    with Sandbox(stack, source=source, folder=tmp_path / "sandbox") as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, policy_pack=POLICIES, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        assert rehearsal.teardown(), rehearsal.failures
+        assert sandbox.disturbed() == []
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ What needs a real cloud is asked of the simulated one that the page's own rehear
 Only how one signs in (`gcloud auth login`, `aws sso login`) nobody does here.
 """
 
+import json
 import os
 import re
 import shutil
@@ -46,7 +47,13 @@ pulumi destroy --yes -s {stack}
 pulumi stack rm --yes -s {stack}
 mv written Pulumi.{stack}.yaml
 """
-NEEDS_A_CLUSTER = ("inventory", "job", "recover", "test-gpus")
+FRESH_NODE = {
+    "metadata": {"name": "gpu-1", "labels": {"gpus": "true", "kubernetes.io/hostname": "gpu-1"}},
+    "spec": {},
+    "status": {"capacity": {"cpu": "64", "memory": "263849952Ki", "pods": "110"}},
+}
+"""What a node says before a device plugin runs on it: nothing about GPUs."""
+NEEDS_A_CLUSTER = ("job", "recover", "test-gpus")
 """Verbs whose answer only a cluster of one's own has; their arguments are checked elsewhere."""
 
 
@@ -120,6 +127,9 @@ def test_the_page_works(page: Path, tmp_path: Path) -> None:
             if words[0] != NAME or words[1] in NEEDS_A_CLUSTER:
                 continue
             verb, arguments = words[1], words[2:]
+            if verb == "inventory":
+                (tmp_path / "nodes.json").write_text(json.dumps({"items": [FRESH_NODE]}))
+                arguments = [*arguments, "--nodes", str(tmp_path / "nodes.json")]
             if verb == "rehearse" and "--keep" not in arguments:
                 arguments = [*arguments, "--keep"]
             if verb in LIVE and "--rehearsal" not in arguments:

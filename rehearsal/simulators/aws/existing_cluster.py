@@ -12,6 +12,7 @@ from rehearsal.simulators.aws.node_groups import create_nodegroup
 from rehearsal.simulators.aws.pod_identity import associate
 from rehearsal.simulators.inventory import EksCluster
 
+_EC2 = "ec2.amazonaws.com"
 _MANAGED = "arn:aws:iam::aws:policy/"
 _NODES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryReadOnly", "AmazonEKS_CNI_Policy")
 """terraform-aws-modules/terraform-aws-eks modules/eks-managed-node-group/main.tf (bef29c4)."""
@@ -53,9 +54,11 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
     )  # fmt: skip
     for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
         create_addon(account, {"clusterName": name, "addonName": addon})
-    nodes = _role(account, f"{name}-node", "ec2.amazonaws.com", *_NODES)
-    if cluster.authentication_mode != "CONFIG_MAP":
-        entry = {"clusterName": name, "principalArn": nodes, "type": "EC2_LINUX"}
+    nodes = _role(account, f"{name}-node", _EC2, *_NODES)
+    launched = cluster.karpenter_node_role
+    roles = [nodes, *([_role(account, launched, _EC2, *_NODES)] if launched else [])]
+    for role in roles if cluster.authentication_mode != "CONFIG_MAP" else ():
+        entry = {"clusterName": name, "principalArn": role, "type": "EC2_LINUX"}
         create_access_entry(account, entry)
     for group, row in cluster.node_groups.items():
         template = ec2.create_launch_template(
@@ -89,7 +92,7 @@ def _auto_mode(account: Account, cluster: EksCluster) -> dict[str, Any]:
         return {}
     compute: dict[str, Any] = {"enabled": True}
     if cluster.auto_mode:
-        role = _role(account, f"{cluster.name}-eks-auto", "ec2.amazonaws.com", *_AUTO_NODES)
+        role = _role(account, f"{cluster.name}-eks-auto", _EC2, *_AUTO_NODES)
         compute |= {"nodePools": list(cluster.auto_mode), "nodeRoleArn": role}
     return {
         "computeConfig": compute,

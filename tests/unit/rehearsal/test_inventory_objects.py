@@ -42,6 +42,19 @@ def test_the_owners_autoscaler_is_written_as_it_was_described(
     assert yaml.safe_load(yaml.safe_dump(found)) == found
 
 
+def test_the_owners_karpenter_is_written_as_it_was_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With its definitions, and with what it has to know of its cluster."""
+    account, binding, controller = objects("on-eks-karpenter")
+    live = deepcopy(controller)
+    (container,) = live["spec"]["template"]["spec"]["containers"]
+    container["env"] = [*container["env"], {"name": "TOKEN", "value": "secret"}]
+    defined = {"metadata": {"name": "ec2nodeclasses.karpenter.k8s.aws"}}
+    found = described(monkeypatch, deployments=[live], definitions=[defined])
+    assert found == {"objects": [account, binding, controller], "controllers": ["karpenter"]}
+
+
 def test_an_inventory_is_not_written_from_half_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may not be read would be missing in it."""
     with pytest.raises(CheckError, match="cannot list"):

@@ -10,10 +10,11 @@ import yaml
 from components.settings.model import Settings
 from quality.faults.changes import STACKS as MORE
 from rehearsal.existing import ExistingCluster
-from rehearsal.inventory_file import from_nodes
+from rehearsal.inventory_file import from_nodes, with_gpus
 from rehearsal.program_copy import prepared
 from rehearsal.simulators.google_inventory import networks, node_accounts
 from rehearsal.simulators.inventory import (
+    INVENTORIES,
     checked_machines,
     controllers,
     eks_cluster,
@@ -22,7 +23,7 @@ from rehearsal.simulators.inventory import (
     machines,
     network,
 )
-from stacks.definition.files import EXAMPLES
+from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
 from stacks.definition.settings import config_in, settings_of
 
@@ -364,6 +365,32 @@ def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
     assert prepared("lab", tmp_path).notes == ()
 
 
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({}, None),
+        ({"controllers": []}, ".controllers: platform has no Karpenter here, which cluster."),
+        ({"cluster": {"karpenterNodeRole": "Other"}}, "karpenterNodeRole: is Other, and cluster."),
+    ],
+)
+def test_the_owner_of_a_cluster_runs_the_karpenter_that_the_stack_expects(
+    described: dict[str, Any], says: str | None, tmp_path: Path
+) -> None:
+    """Otherwise the first NodePool of the stack would be of an unknown kind."""
+    file = ROOT / "examples" / "existing" / "Pulumi.on-eks-karpenter.yaml"
+    given = settings_of("on-eks-karpenter", config_in(file.read_bytes(), file.name))
+    there = yaml.safe_load((INVENTORIES / "on-eks-karpenter.yaml").read_text())
+    (tmp_path / "on-eks-karpenter.yaml").write_text(yaml.safe_dump({**there, **described}))
+    if says is None:
+        cluster, notes = eks_cluster("on-eks-karpenter", given, tmp_path)
+        assert cluster is not None
+        assert (cluster.karpenter_node_role, notes) == ("KarpenterNodeRole-platform", [])
+        return
+    with pytest.raises(StackError) as refused:
+        eks_cluster("on-eks-karpenter", given, tmp_path)
+    assert says.removeprefix(".") in str(refused.value)
+
+
 def test_nodes_become_an_inventory() -> None:
     """Labels that a pool selects by, taints, GPUs and size are kept; the rest is left out."""
     node = {
@@ -402,3 +429,24 @@ def test_the_accounts_that_pools_name_for_their_nodes_exist() -> None:
     pool["serviceAccount"] = email
     assert node_accounts(settings_of("dev", config)) == {email}
     assert node_accounts(settings("lab")) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("machine", "plugin", "gpus", "assumed"),
+    [
+        ({"labels": {"gpus": "true"}}, "nvidia", 4, True),
+        ({"labels": {"gpus": "true", "nvidia.com/gpu.count": "8"}}, "nvidia", 8, True),
+        ({"labels": {"gpus": "true"}, "gpus": 2}, "nvidia", 2, False),
+        ({"labels": {"gpus": "true"}}, "none", None, False),
+        ({"labels": {"role": "cpu"}}, "nvidia", None, False),
+    ],
+)
+def test_a_machine_without_a_device_plugin_has_the_gpus_of_its_pool(
+    machine: dict[str, Any], plugin: str, gpus: int | None, assumed: bool
+) -> None:
+    """Before the first `up`, no node reports any: the stack brings the plugin."""
+    pool = {"nodeSelector": {"gpus": "true"}, "gpusPerNode": 4, "devicePlugin": plugin}
+    given = settings("lab", gpuPools={"machines": pool}, workloads={}, trainingJobs={})
+    ((found,), notes) = with_gpus([{"name": "m", **machine}], given.pools)
+    assert found.get("gpus") == gpus
+    assert [f"m has {gpus}" in note for note in notes] == [True] * assumed
