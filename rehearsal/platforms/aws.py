@@ -13,6 +13,7 @@ from rehearsal.simulators.aws.account import Bucket
 from rehearsal.simulators.blocks import sizes
 from rehearsal.simulators.reservations import reservations
 from rehearsal.simulators.stock import machine_types, stock
+from stacks.definition.names import StackError
 from stacks.definition.settings import config_in
 from stacks.outcome import CheckError
 
@@ -45,6 +46,14 @@ def serve(of: Rehearsed) -> RunningSimulator:
             ]
         return ()
 
+    from moto.utilities.utils import get_partition  # of AWS's own list; slow to import
+
+    region = of.settings.own.region if of.settings else ""
+    if region and get_partition(region) != "aws":
+        raise StackError(
+            f"aws:region: {region} is in another partition of AWS, whose IAM is not simulated: "
+            "rehearse a copy of the stack file with a region such as us-east-1"
+        )
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     foreign, described = inventory.eks_cluster(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)

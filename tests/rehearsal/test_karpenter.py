@@ -8,12 +8,27 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
 from components.eks.cluster_args import EksClusterArgs
+from rehearsal.change import ChangeRehearsal, before
+from rehearsal.nodes.autoscaler import NODE_POOLS
+from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.report import node_lives
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+from tests.integration.stacks.test_cost import git
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    said,
+    up,
+)
+from tests.rehearsal.test_change import repository
 
 pytestmark = [
     pytest.mark.prove,
@@ -84,6 +99,66 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
         "reserved": ("1", "reserved"),
     }
     nothing_stays(rehearsal)
+
+
+def _served(config: dict) -> None:
+    """A service that scales, on nodes with an image of the account's own."""
+    _karpenter(config)
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    pool |= {"maxNodes": 2, "amiId": "ami-0123456789abcdef0"}
+    config["gpu-cluster:workloads"] = {}
+    config["gpu-cluster:services"] = {
+        "rank": {
+            "pool": "train-gpu",
+            "image": "example.com/rank:1",
+            "port": 8000,
+            "scaling": {"maxReplicas": 2, "metric": {"name": "waiting", "averageValue": "5"}},
+        }
+    }
+
+
+def test_the_next_update_of_a_kept_rehearsal_has_no_conflict(tmp_path: Path) -> None:
+    """The rehearsal has made Karpenter hurry, and owns no field of a NodePool afterwards."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", configured(_served))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        owners = {
+            owner["manager"]
+            for pool in sandbox.control_plane.api.items(NODE_POOLS)
+            for owner in pool["metadata"]["managedFields"]
+            if not owner.get("subresource")
+        }
+        assert {name.partition("-")[0] for name in owners} <= {"pulumi", "karpenter"}, owners
+        slower = {"consolidateAfter": "20m"}
+        up(sandbox, configured(
+            lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(karpenter=slower)
+        ))  # fmt: skip
+
+
+def test_a_change_waits_until_karpenter_has_replaced_its_nodes(tmp_path: Path) -> None:
+    """Another instance type: the node of a Deployment drifts, and the report counts it."""
+    root = repository(tmp_path, "train")
+    file = root / "Pulumi.train.yaml"
+    document = yaml.safe_load(file.read_text())
+    _karpenter(document["config"])
+    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
+    pool["maxNodes"] = 2
+    (job,) = document["config"]["gpu-cluster:workloads"].values()
+    job["kind"] = "deployment"
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    git(root, "commit", "--quiet", "--all", "--message", "with Karpenter")
+    pool["instanceTypes"] = ["g4dn.2xlarge"]
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    earlier = before("HEAD", "train", root)
+    with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
+        run = ChangeRehearsal(before=earlier, sandbox=sandbox, deadline=240)
+        assert run.run_until_ready(), run.failures
+        change = run.change()
+        (node,) = [node for node in sandbox.cluster_cache.nodes if allocatable_gpus(node)]
+    assert change is not None
+    (replaced,) = change["recycled"]
+    assert (len(change["drifted"]), replaced == node["metadata"]["name"]) == (0, False)
 
 
 def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None:
