@@ -399,6 +399,11 @@ class Sandbox:
             with_objects(self.control_plane.api, objects(self.stack, self.options.inventories))
             self._foreign = owners_objects(self.control_plane.api)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the cluster, in a cloud, belongs to another owner."""
+        return bool(self._foreign)
+
     def disturbed(self) -> list[str]:
         """The stack's changes to another owner's cluster in a cloud, and its remaining objects."""
         return disturbed(self.control_plane.api, self._foreign) if self._foreign else []

@@ -474,9 +474,13 @@ class Rehearsal:
         wrong = assertions.misplaced(groups, sandbox.cluster_cache)
         wrong += assertions.too_early(groups, node_lives(events), pod_lives(events))
         wrong += assertions.without_gpus(sandbox.snapshot()) + self._came_again()
-        pods = sandbox.cluster_cache.pods
+        pods, policies = sandbox.cluster_cache.pods, sandbox.control_plane.api.items(POLICIES)
+        unenforced = assertions.unenforced(sandbox.cloud, policies, sandbox.cluster_cache)
+        if sandbox.foreign:  # only its owner can change that
+            self.warnings += [line for line in unenforced if line not in self.warnings]
+        else:
+            wrong += unenforced
         if workers.workers(pods):
-            policies = sandbox.control_plane.api.items(POLICIES)
             nodes = [*sandbox.cluster_cache.gpu_nodes, *sandbox.cluster_cache.nodes]
             wrong += topology.scattered(pods, nodes)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]

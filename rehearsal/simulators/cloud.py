@@ -411,6 +411,15 @@ class Identifying(Protocol):
 
 
 @runtime_checkable
+class Enforcing(Protocol):
+    """A cloud that enforces the NetworkPolicies of its clusters, if it was told to."""
+
+    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+        """Why nothing in the cluster enforces NetworkPolicies; empty if something does.
+        `config_maps`: by `namespace/name`."""
+
+
+@runtime_checkable
 class Assuming(Protocol):
     """A cloud that makes changes whose effect no source documents."""
 

@@ -14,7 +14,14 @@ from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, phase, workload
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.simulators.cloud import SAFE_TO_EVICT, Cloud, NodeGroup, NodeTemplate, Scaled
+from rehearsal.simulators.cloud import (
+    SAFE_TO_EVICT,
+    Cloud,
+    Enforcing,
+    NodeGroup,
+    NodeTemplate,
+    Scaled,
+)
 from rehearsal.verify.diagnosis import ClusterSnapshot
 
 SETTLE_SECONDS = 2.0
@@ -84,6 +91,17 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
                 f"{full_name(pod)} tolerates {toleration['key']} and runs on {where}, which is not "
                 f"a Spot node: it does not select {toleration['key']}"
             )
+
+
+def unenforced(
+    cloud: object, policies: Iterable[Mapping[str, Any]], cluster_cache: ClusterCache
+) -> list[str]:
+    """One line if the cluster has NetworkPolicies that nothing enforces."""
+    names = sorted(full_name(policy) for policy in policies)
+    if not names or not isinstance(cloud, Enforcing):
+        return []
+    why = cloud.why_unenforced(cluster_cache.config_maps)
+    return [f"{why}; {', '.join(names)} have no effect"] if why else []
 
 
 def without_gpus(snapshot: ClusterSnapshot) -> list[str]:

@@ -240,6 +240,21 @@ def test_auto_mode_starts_a_node_for_addons(ml: Account) -> None:
     ml.eks.delete_addon(clusterName="ml", addonName="metrics-server")
 
 
+def test_auto_mode_enforces_network_policies_on_request(ml: Account) -> None:
+    """By a ConfigMap; without Auto Mode, by the addon's configuration."""
+    switch = {"kube-system/amazon-vpc-cni": {"data": {"enable-network-policy-controller": "true"}}}
+    assert ml.cloud.why_unenforced(switch) == ""
+    assert "EKS Auto Mode enforces no NetworkPolicy" in ml.cloud.why_unenforced({})
+    cluster = ml.cloud.account.clusters["ml"]
+    compute, cluster.row["computeConfig"] = cluster.row["computeConfig"], {"enabled": False}
+    assert "the addon vpc-cni enforces no NetworkPolicy" in ml.cloud.why_unenforced(switch)
+    values = '{"enableNetworkPolicy": "true"}'
+    ml.eks.create_addon(clusterName="ml", addonName="vpc-cni", configurationValues=values)
+    assert ml.cloud.why_unenforced({}) == ""
+    ml.eks.delete_addon(clusterName="ml", addonName="vpc-cni")
+    cluster.row["computeConfig"] = compute
+
+
 def test_a_cluster_ends_with_what_auto_mode_launched(ml: Account) -> None:
     """Launch templates and instance profiles; and EKS gives no instance an unknown role."""
     mode = ml.cloud.auto_mode()

@@ -383,6 +383,28 @@ def delete_addon(account: Account, params: Params) -> Row:
     return {"addon": row | {"status": "DELETING"}}
 
 
+def why_unenforced(cluster: Cluster, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why no NetworkPolicy has an effect in the cluster; empty if they have.
+
+    The VPC CNI's agent by the addon's `enableNetworkPolicy`, Auto Mode's by a ConfigMap
+    (docs.aws.amazon.com/eks/latest/userguide/cni-network-policy-configure.html and
+    auto-net-pol.html, read 2026-11-28).
+    """
+    if cluster.automatic:
+        switch = (config_maps.get("kube-system/amazon-vpc-cni") or {}).get("data") or {}
+        if switch.get("enable-network-policy-controller") == "true":
+            return ""
+        return (
+            "EKS Auto Mode enforces no NetworkPolicy: ConfigMap kube-system/amazon-vpc-cni has no "
+            'enable-network-policy-controller: "true"'
+        )
+    addon = cluster.addons.get("vpc-cni") or {}
+    values = yaml.safe_load(addon.get("configurationValues") or "{}")
+    if str(values.get("enableNetworkPolicy", "")).lower() == "true":
+        return ""
+    return "the addon vpc-cni enforces no NetworkPolicy: its enableNetworkPolicy is not true"
+
+
 def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     """Why node auto repair misses faults of this group's GPUs or replaces healthy nodes; empty if
     it does neither, or if it is disabled."""

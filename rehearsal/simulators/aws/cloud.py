@@ -14,7 +14,7 @@ from rehearsal.simulators.aws import (
     topology,
 )
 from rehearsal.simulators.aws.account import Account, Bucket, Pod
-from rehearsal.simulators.aws.addons import taints_taken_off, why_unrepaired
+from rehearsal.simulators.aws.addons import taints_taken_off, why_unenforced, why_unrepaired
 from rehearsal.simulators.aws.ami_types import has_driver
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.attached import DRIVERS, Parts, attach, disk_zone, why_not_mounted
@@ -350,6 +350,12 @@ class AwsCloud:
             if mount.driver in DRIVERS:
                 return why_not_mounted(self.account, cluster, mount)
             return why_no_bucket(mount, self.account, cluster)
+
+    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+        """Implements `rehearsal.simulators.cloud.Enforcing`."""
+        with self.account.lock:
+            clusters = list(self.account.clusters.values())
+        return why_unenforced(clusters[0], config_maps) if clusters else ""
 
     def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
         """A pod that is created before its association takes effect never gets credentials."""

@@ -294,6 +294,20 @@ class GoogleCloud(CloudState):
                 return attached.why_not_mounted(self.resources, cluster, mount)
             return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
 
+    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+        """Implements `rehearsal.simulators.cloud.Enforcing`: Dataplane V2, which Autopilot always
+        has, or Calico (docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy)."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            state = cluster.state if cluster else {}
+        network, policy = state.get("networkConfig") or {}, state.get("networkPolicy") or {}
+        enforced = (state.get("autopilot") or {}).get("enabled") or policy.get("enabled")
+        if not state or enforced or network.get("datapathProvider") == "ADVANCED_DATAPATH":
+            return ""
+        return (
+            "the cluster has neither Dataplane V2 nor networkPolicy: no NetworkPolicy is enforced"
+        )
+
     def why_not_pulled(self, image: str) -> str:
         """containerd's error about an image in Artifact Registry that nodes may not read."""
         with self.lock:

@@ -425,3 +425,20 @@ def test_a_state_with_text_in_place_of_a_map_is_refused() -> None:
             stack.diff(CLUSTER, "dev", inputs)
     stack.state[urn] = identity, inputs, outputs
     assert stack.diff(CLUSTER, "dev", inputs)[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "enforced"),
+    [
+        ({"datapathProvider": "ADVANCED_DATAPATH"}, True),
+        ({"networkPolicy": {"enabled": True, "provider": "CALICO"}}, True),
+        ({}, False),
+    ],
+)
+def test_network_policies_need_something_that_enforces_them(
+    changes: dict[str, Any], enforced: bool
+) -> None:
+    """Dataplane V2 or Calico; without either, the API server stores them and nothing happens."""
+    stack = GoogleStack()
+    stack.cluster(**changes)
+    assert ("no NetworkPolicy is enforced" not in stack.cloud.why_unenforced({})) is enforced
