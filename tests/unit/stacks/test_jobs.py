@@ -132,7 +132,9 @@ def plain(stack: Published) -> Any:
 
 def _fields(value: Any) -> Any:
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        # Submitters do not need `cdi`, which is not published.
+        names = [field.name for field in fields(value) if field.name != "cdi"]
+        return {name: getattr(value, name) for name in names}
     return dict(value)
 
 
