@@ -11,7 +11,7 @@ from ..cluster import GpuPool
 from ..decode import EXAMPLE, shown
 from ..effect import Sent
 from ..gpu.resources_args import ResourcesArgs
-from ..limits import DNS_LABEL, UNIQUE, Hint, check_limits
+from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Hint, check_limits
 from .batch_args import QueueArgs
 
 COHORT = "teams"
@@ -19,6 +19,33 @@ COHORT = "teams"
 WITHIN_QUEUE = {"withinClusterQueue": "LowerPriority"}
 """Which running jobs of its queue a job may preempt if the queue has no GPUs left."""
 _FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamQuotaArgs:
+    """Maximums for a team's namespace, which Kueue does not count."""
+
+    cpu: Annotated[str, QUANTITY] | None = None
+    """The CPU that its pods request together, such as `64`."""
+    memory: Annotated[str, QUANTITY] | None = None
+    """The memory that its pods request together, such as `512Gi`."""
+    storage: Annotated[str, QUANTITY] | None = None
+    """The size of its claims together, including those of ephemeral volumes, such as `2Ti`."""
+    pods: Annotated[int | None, Ge(1)] = None
+    """The number of its pods that have not ended."""
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+    def hard(self) -> dict[str, str]:
+        """The entries of the ResourceQuota."""
+        amounts = {
+            "requests.cpu": self.cpu,
+            "requests.memory": self.memory,
+            "requests.storage": self.storage,
+            "pods": None if self.pods is None else str(self.pods),
+        }
+        return {name: amount for name, amount in amounts.items() if amount is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +96,22 @@ class TeamArgs:
         default_factory=lambda: ResourcesArgs(cpu="500m", memory="1Gi")
     )
     """The CPU, memory and disk requests of containers that specify none."""
+    quota: Annotated[TeamQuotaArgs, Sent("ResourceQuota spec.hard")] = field(
+        default_factory=TeamQuotaArgs
+    )
+    """What all pods in each of its namespaces may have in addition to GPUs; by default, any
+    amount."""
 
     def __post_init__(self) -> None:
         check_limits(self)
         for position, namespace in enumerate(self.namespaces):
             check_creatable(f"namespaces[{position}]", namespace)
+        for key in ("cpu", "memory"):
+            if getattr(self.quota, key) and getattr(self.requests, key) is None:
+                raise ValueError(
+                    f"quota.{key}: a namespace with this quota refuses containers without a "
+                    f"request; set requests.{key}, or drop the key"
+                )
         for pool, gpus in self.gpus.items():
             if not gpus and not self.borrow:
                 raise ValueError(

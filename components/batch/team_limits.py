@@ -1,19 +1,26 @@
 """Limits that keep a team within its share, no matter who creates objects in its namespaces."""
 
+from collections.abc import Iterable, Iterator
+
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.admissionregistration.v1 import ValidationArgsDict
 from pulumi_kubernetes.meta.v1 import LabelSelectorRequirementArgsDict, ObjectMetaArgsDict
 
 from ..catalog import kubernetes as names
-from ..cluster import Cluster
+from ..cluster import GPU_RESOURCE, Cluster, GpuPool
 from . import jobset
 from .team_args import TeamQueue
 
+_VARIABLES = (
+    "{}: NVIDIA_VISIBLE_DEVICES and others that begin with NVIDIA_ choose which GPUs a container "
+    "sees, also those of other pods; drop them, except NVIDIA_DRIVER_CAPABILITIES"
+)
+
 
 class TeamLimits(pulumi.ComponentResource):
-    """Quotas and defaults of a team's namespaces, and a policy that makes its training jobs wait in
-    its queue, with a priority that the team may use.
+    """Quotas and defaults of a team's namespaces, and policies that make its training jobs wait in
+    its queue, with a priority that the team may use, and keep them off GPUs that are not theirs.
 
     The quotas also count GPUs of pods that bypass the queue. They include everything that the team
     could borrow: whether it may borrow at the moment is up to Kueue.
@@ -35,7 +42,12 @@ class TeamLimits(pulumi.ComponentResource):
             kubernetes.core.v1.ResourceQuota(
                 f"team-{namespace}",
                 metadata=metadata,
-                spec={"hard": {f"requests.{resource}": str(sum(queue.nominal_quota.values()))}},
+                spec={
+                    "hard": {
+                        f"requests.{resource}": str(sum(queue.nominal_quota.values())),
+                        **queue.team.quota.hard(),
+                    }
+                },
                 opts=cluster.options(self),
             )
             if requests:
@@ -45,33 +57,39 @@ class TeamLimits(pulumi.ComponentResource):
                     spec={"limits": [{"type": "Container", "default_request": requests}]},
                     opts=cluster.options(self),
                 )
-        self._queued(name, queue, cluster)
+        self._policy(
+            f"team-{name}-queue",
+            queue,
+            cluster,
+            (jobset.GROUP, "jobsets", ["CREATE"]),
+            [*_queued(name, queue), *_on_gpu_nodes(cluster.pools.values())],
+        )
+        # Members create the files of their jobs, and a pod may take its variables from them.
+        self._policy(
+            f"team-{name}-variables",
+            queue,
+            cluster,
+            ("", "configmaps", ["CREATE", "UPDATE"]),
+            [
+                {
+                    "expression": f"object.?data.orValue({{}}).all(name, {_harmless('name')})",
+                    "message": _VARIABLES.format("keys of a ConfigMap"),
+                }
+            ],
+        )
         self.register_outputs({})
 
-    def _queued(self, name: str, queue: TeamQueue, cluster: Cluster) -> None:
-        """Refuses training jobs that do not wait in the team's queue or would skip ahead."""
-        policy = f"team-{name}-queue"
-        label = "object.metadata.?labels[?'{}'].orValue('')"
-        validations: list[ValidationArgsDict] = [
-            {
-                "expression": f"{label.format(names.QUEUE_LABEL)} == '{name}'",
-                "message": f"training jobs of this namespace wait in the queue of team {name}: set "
-                f"queue to {name}",
-            },
-            {
-                # Kueue treats it as the job's priority, and the scheduler preempts pods of others
-                # for it.
-                "expression": "object.spec.replicatedJobs.all(job, "
-                "!has(job.template.spec.template.spec.priorityClassName))",
-                "message": "priorityClassName: cannot be set in training jobs of a team; set "
-                "priority",
-            },
-        ]
-        if queue.priorities is not None:
-            expression = f"{label.format(names.PRIORITY_LABEL)} in {['', *queue.priorities]}"
-            allowed = ", ".join(queue.priorities) or "none"
-            message = f"priority: is not available to jobs of team {name}; allowed: {allowed}"
-            validations.append({"expression": expression, "message": message})
+    def _policy(
+        self,
+        policy: str,
+        queue: TeamQueue,
+        cluster: Cluster,
+        rule: tuple[str, str, list[str]],
+        validations: list[ValidationArgsDict],
+    ) -> None:
+        """Refuses objects in the team's namespaces, no matter who creates them. `rule`: API group,
+        resource, operations."""
+        group, resource, operations = rule
         namespaces: LabelSelectorRequirementArgsDict = {
             "key": "kubernetes.io/metadata.name",
             "operator": "In",
@@ -86,10 +104,10 @@ class TeamLimits(pulumi.ComponentResource):
                     "namespace_selector": {"match_expressions": [namespaces]},
                     "resource_rules": [
                         {
-                            "api_groups": [jobset.GROUP],
+                            "api_groups": [group],
                             "api_versions": ["*"],
-                            "operations": ["CREATE"],
-                            "resources": ["jobsets"],
+                            "operations": operations,
+                            "resources": [resource],
                         }
                     ],
                 },
@@ -103,3 +121,74 @@ class TeamLimits(pulumi.ComponentResource):
             spec={"policy_name": policy, "validation_actions": ["Deny"]},
             opts=cluster.options(self, depends_on=[declared]),
         )
+
+
+def _queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
+    """Refuses training jobs that do not wait in the team's queue or would skip ahead."""
+    label = "object.metadata.?labels[?'{}'].orValue('')"
+    yield {
+        "expression": f"{label.format(names.QUEUE_LABEL)} == '{name}'",
+        "message": f"training jobs of this namespace wait in the queue of team {name}: set queue "
+        f"to {name}",
+    }
+    yield {
+        # Kueue treats it as the job's priority, and the scheduler preempts pods of others for it.
+        "expression": _pods("!has(pod.priorityClassName)"),
+        "message": "priorityClassName: cannot be set in training jobs of a team; set priority",
+    }
+    if queue.priorities is not None:
+        allowed = ", ".join(queue.priorities) or "none"
+        yield {
+            "expression": f"{label.format(names.PRIORITY_LABEL)} in {['', *queue.priorities]}",
+            "message": f"priority: is not available to jobs of team {name}; allowed: {allowed}",
+        }
+
+
+def _on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
+    """Refuses pods that occupy GPU nodes without GPUs of their quota, or see those of other pods:
+    what the policy pack's `gpu-limits` and `gpu-all` refuse in a stack file."""
+    taints, labels = set(), set()
+    for pool in pools:
+        keys = {taint.key for taint in pool.taints}
+        taints |= {GPU_RESOURCE} if GPU_RESOURCE in keys else keys
+        labels |= {f"{key}={value}" for key, value in pool.node_selector.items()}
+    goes = (
+        f"pod.?tolerations.orValue([]).exists(t, t.?key.orValue('') in {sorted(taints)}) || "
+        "pod.?nodeSelector.orValue({}).exists(key, (key + '=' + pod.nodeSelector[key]) in "
+        f"{sorted(labels)})"
+    )
+    limit = f"container.?resources.limits[?'{GPU_RESOURCE}'].orValue('0')"
+    has_gpus = f"pod.containers.exists(container, !(string({limit}) in ['0', '']))"
+    yield {
+        "expression": _pods(f"!({goes}) || {has_gpus}"),
+        "message": f"a pod that selects or tolerates GPU nodes needs {GPU_RESOURCE} in the limits "
+        "of a container, or else it occupies them without a GPU; set it, or drop nodeSelector and "
+        "tolerations",
+    }
+    yield {
+        "expression": _pods("pod.?tolerations.orValue([]).all(t, t.?key.orValue('') != '')"),
+        "message": "tolerations: one without a key tolerates the taints of every node; name a key",
+    }
+    yield {
+        "expression": _pods("!has(pod.nodeName)"),
+        "message": "nodeName: bypasses the scheduler and the queue; drop it",
+    }
+    yield {
+        "expression": _pods(
+            "(pod.containers + pod.?initContainers.orValue([])).all(container, "
+            f"container.?env.orValue([]).all(variable, {_harmless('variable.name')}) && "
+            "container.?envFrom.orValue([]).all(source, source.?prefix.orValue('') == ''))"
+        ),
+        "message": f"{_VARIABLES.format('variables')}; envFrom cannot have a prefix",
+    }
+
+
+def _pods(condition: str) -> str:
+    """True if the condition holds for `pod`, the pod spec of each replicated job."""
+    specs = "object.spec.replicatedJobs.map(job, job.template.spec.template.spec)"
+    return f"{specs}.all(pod, {condition})"
+
+
+def _harmless(name: str) -> str:
+    """Whether a variable of this name does not choose the GPUs that a container sees."""
+    return f"(!{name}.startsWith('NVIDIA_') || {name} == 'NVIDIA_DRIVER_CAPABILITIES')"

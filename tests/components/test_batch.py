@@ -11,7 +11,7 @@ import pytest
 from components.batch import training
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
-from components.batch.team_args import TeamArgs, team_queues
+from components.batch.team_args import TeamArgs, TeamQuotaArgs, team_queues
 from components.batch.training_args import TrainingArgs
 from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
@@ -504,7 +504,13 @@ def test_a_budget_keeps_all_workers_of_a_training_job(monkeypatch: pytest.Monkey
 def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     """With what it can borrow; and its training jobs name its queue, whoever submits them."""
     teams = {
-        "a": TeamArgs(members=["user:ada"], gpus={"train": 8}, borrow=True, weight=2),
+        "a": TeamArgs(
+            members=["user:ada"],
+            gpus={"train": 8},
+            borrow=True,
+            weight=2,
+            quota=TeamQuotaArgs(cpu="64", memory="1Ti", storage="2Ti", pods=100),
+        ),
         "b": TeamArgs(
             members=["group:b"],
             namespaces=["x", "y"],
@@ -525,16 +531,15 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
         assert flavor["resources"] == [{"name": "nvidia.com/gpu", **quota}]
         assert (spec["cohortName"], spec["fairSharing"]) == ("teams", {"weight": weight})
         assert spec["preemption"]["reclaimWithinCohort"] == "Any"
-        queue, _, *priorities = (
+        queue, _, *others = (
             validation["expression"]
             for validation in of(
                 recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
             ).inputs["spec"]["validations"]
         )  # fmt: skip
         assert queue.endswith(f"orValue('') == '{name}'")
-        assert [one.partition(" in ")[2] for one in priorities] == (
-            ["['', 'high']"] if name == "b" else []
-        )
+        priorities = [one.partition(" in ")[2] for one in others if "priority-class" in one]
+        assert priorities == (["['', 'high']"] if name == "b" else [])
     assert len(recording.of(f"{KUEUE}:ResourceFlavor")) == 1
     hard = {
         each.inputs["metadata"]["namespace"]: each.inputs["spec"]["hard"]
@@ -542,6 +547,9 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     }
     # Team b lends nothing.
     assert [hard[each]["requests.nvidia.com/gpu"] for each in "axy"] == ["8", "24", "24"]
+    more = {"cpu": "64", "memory": "1Ti", "storage": "2Ti"}
+    assert {f"requests.{key}": value for key, value in more.items()}.items() <= hard["a"].items()
+    assert (hard["a"]["pods"], len(hard["x"])) == ("100", 1)
     subjects = {
         each.inputs["metadata"]["namespace"]: [
             (one["kind"], one["name"]) for one in each.inputs["subjects"]

@@ -17,6 +17,7 @@ from rehearsal.sandbox import ROOT, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.jobs import cluster as jobs
 from stacks.outcome import ExitCode
+from tests.policy.in_the_cluster import REFUSED, TOLERATION
 from tests.rehearsal.conftest import configured, entered, until
 
 ADA = {"Impersonate-User": "ada@example.com"}
@@ -222,6 +223,45 @@ def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(
     with pytest.raises(kubernetes.client.ApiException) as refused:
         core.create_namespaced_pod("vision", pod)
     assert "exceeded quota: team, requested: requests.nvidia.com/gpu=2" in refused.value.body
+
+
+def test_a_member_is_held_to_the_rules_of_the_policy_pack(member: Members) -> None:
+    """Those that protect other teams; a job with GPUs of its own, and one without on other nodes,
+    is admitted. Nothing is created: each request is a dry run."""
+    client = member(ADA, "research").client
+    custom = kubernetes.client.CustomObjectsApi(client)
+
+    def submit(pod: dict[str, Any], container: dict[str, Any]) -> str:
+        containers = [{"name": "c", "image": "i", **container}]
+        template = {"spec": {"restartPolicy": "Never", "containers": containers, **pod}}
+        job = {"name": "w", "replicas": 1, "template": {"spec": {"template": template}}}
+        body = {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": {"name": "mine", "labels": {"kueue.x-k8s.io/queue-name": "research"}},
+            "spec": {"replicatedJobs": [job]},
+        }
+        try:
+            custom.create_namespaced_custom_object(
+                "jobset.x-k8s.io", "v1alpha2", "research", "jobsets", body, dry_run="All"
+            )
+        except kubernetes.client.ApiException as error:
+            return str(error.body)
+        return ""
+
+    gpus = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    allowed = {"env": [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "all"}]}
+    assert submit({"tolerations": [TOLERATION]}, gpus | allowed) == ""
+    assert submit({"tolerations": [{"key": "team", "operator": "Exists"}]}, {}) == ""
+    for rule, cases in REFUSED.items():
+        for pod, container, reason in cases:
+            assert reason in submit(pod, container), (rule, pod, container)
+    data = {"NVIDIA_VISIBLE_DEVICES": "all"}
+    with pytest.raises(kubernetes.client.ApiException) as refused:
+        kubernetes.client.CoreV1Api(client).create_namespaced_config_map(
+            "research", {"metadata": {"name": "mine"}, "data": data}, dry_run="All"
+        )
+    assert "choose which GPUs a container sees" in refused.value.body
 
 
 def test_an_urgent_job_stops_another_one_of_the_team(rehearsal: Rehearsal, member: Members) -> None:
