@@ -21,28 +21,8 @@ unexport PYTHONDONTWRITEBYTECODE
 TAKES_rehearse := STACK KEEP REPLACE NODE
 TAKES_down := STACK
 TAKES_inject-faults := PARTS MINUTES
-TAKES_bench := PARTS RUNS
 TAKES_docs := FIGURES
 TAKES_lock := UPGRADE
-
-# What a target was called before -> what to run now.
-SCRIPT := $(VENV)/bin/gpu-cluster
-NOW_list := $(SCRIPT) list
-NOW_quota := $(SCRIPT) capacity $(STACK)
-NOW_gpus := $(SCRIPT) gpus $(STACK)
-NOW_leftovers := $(SCRIPT) leftovers $(STACK)
-NOW_check := $(SCRIPT) test-gpus $(STACK)
-NOW_cost := $(SCRIPT) cost $(STACK)
-NOW_recover := $(SCRIPT) recover $(if $(filter file,$(origin STACK)),STACK,$(STACK))
-NOW_cards := $(RUN) -m quality docs --measured FILE
-NOW_readme := make docs FIGURES=1
-NOW_prove := make inject-faults
-NOW_engine := $(RUN) -m tools build pulumi
-NOW_real-node := $(SCRIPT) rehearse $(STACK) --node gpu
-OLD := $(firstword $(foreach goal,$(MAKECMDGOALS),$(if $(NOW_$(goal)),$(goal))))
-ifneq ($(OLD),)
-$(error make $(OLD) is now: $(NOW_$(OLD)))
-endif
 
 TAKEN := PYTHON $(foreach goal,$(MAKECMDGOALS),$(TAKES_$(goal)))
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
@@ -55,7 +35,7 @@ endif
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-strip-extras --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 
-.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs bench lock clean
+.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs lock clean
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -73,7 +53,6 @@ For developers
 make test                 all tests and linters (make unit, make lint)
 make inject-faults        every fault at every operation, every change; under an hour
                           (PARTS="dev-kills", MINUTES=45)
-make bench                what the program costs in time and memory (PARTS="a b", RUNS=5)
 make coverage             what the fast tests run of the code, which must not fall
 make docs                 writes the generated pages; FIGURES=1 adds what the last rehearsal
                           and tests measured
@@ -93,7 +72,7 @@ packages: $(VENV)/.ready
 
 # What runs programs that are built here; they are built while packages are installed. For a stack
 # that is not there, nothing is.
-BUILDS := setup test unit inject-faults bench $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
+BUILDS := setup test unit inject-faults $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
 BESIDE = $(if $(filter $(BUILDS),$(MAKECMDGOALS)),$(RUN) -m tools build)
 # Python compiles what it imports: a tenth of what is installed, which pip would compile for a minute.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
@@ -154,11 +133,6 @@ coverage: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	@$(QUALITY) docs $(call flag,FIGURES,--figures)
-
-# Results go to .rehearsal/bench and, as a section and pictures, into docs/. A quiet machine,
-# please: 20 minutes on two cores. PARTS="a b" measures these again and leaves the rest.
-bench: setup
-	@$(QUALITY) bench $(PARTS) --runs $(or $(RUNS),5) --docs
 
 clean:
 	@$(PYTHON) -m tools.clean

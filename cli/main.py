@@ -78,20 +78,6 @@ COMMANDS: Sections = {
         "completion": ("cli.completion:completion", "print the completion script of a shell"),
     },
 }
-RENAMED = {
-    "check": "gpu-cluster test-gpus",
-    "prove": "make inject-faults",
-    "cards": "make docs",
-    "readme": "make docs",
-    "quota": "gpu-cluster capacity",
-    "inject-faults": "make inject-faults",
-    "bench": "make bench",
-    "bench-way-in": "python -m quality bench-onboarding",
-    "compare-plugins": "python -m quality compare-plugins",
-    "docs": "make docs",
-    "state-fixtures": "python -m quality state-fixtures",
-}
-"""Former name of a command -> what to run now."""
 
 
 class Commands(click.Group):
@@ -101,13 +87,10 @@ class Commands(click.Group):
         self,
         *args: Any,
         sections: Sections,
-        renamed: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """`renamed`: former name of a command -> what to run now."""
         super().__init__(*args, **options)
         self._sections = sections
-        self._renamed = renamed or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in self._sections.values() for name in section]
@@ -125,8 +108,6 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in self._renamed:
-            raise click.UsageError(f"{args[0]} is now: {self._renamed[args[0]]}", ctx)
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand:
@@ -155,7 +136,6 @@ class Commands(click.Group):
     NAME,
     cls=Commands,
     sections=COMMANDS,
-    renamed=RENAMED,
     context_settings=CONTEXT,
     epilog=EXIT_CODES,
 )

@@ -49,34 +49,6 @@ def inject_faults(
     return code
 
 
-@click.command(epilog="Example: python -m quality bench a b --runs 3")
-@click.argument("parts", nargs=-1, type=click.Choice(["a", "b", "c"]))
-@click.option(
-    "--runs", type=int, default=5, show_default=True, help="Of each side of each comparison."
-)
-@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
-@click.option("--scale", type=float, help="Of part c; left out, as it suits each cloud.")
-@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
-@json_option
-@linux_only
-def bench(
-    parts: Sequence[str], runs: int, stacks: Sequence[str], scale: float | None, docs: bool,
-    as_json: bool,
-) -> ExitCode:  # fmt: skip
-    """Measure what the program costs in time and memory; the parts left out stay as they were.
-
-    Exit code 1: a limit is not kept.
-    """
-    from quality.bench.bench import FOLDER
-    from quality.bench.bench import bench as measure
-
-    with aside(as_json=as_json):
-        code = measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
-    if as_json:
-        print((FOLDER / "bench.json").read_text(), end="")
-    return code
-
-
 @click.command(epilog="Example: python -m quality bench-onboarding v0.1.0 HEAD --docs")
 @click.argument("revisions", metavar="[REVISION]...", nargs=-1)
 @click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")

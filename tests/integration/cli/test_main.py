@@ -15,9 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import COMMANDS, NAME, RENAMED, gpu_cluster, main
+from cli.main import COMMANDS, NAME, gpu_cluster, main
 from cli.output import for_terminal
-from quality.__main__ import COMMANDS as MAINTENANCE
 from quality.__main__ import main as quality_main
 from stacks.definition.files import stacks
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
@@ -88,7 +87,6 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
         (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
         (["job", "list", "--rehearsal", "dev", "--kubeconfig", "x"], "or --rehearsal, not both"),
         (["rehearse", "dev", "--deadline=abc"], "'abc' is not a valid number of seconds."),
-        (["prove"], "gpu-cluster: prove is now: make inject-faults"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -202,17 +200,6 @@ def test_stacks_are_completed() -> None:
     )
     names = {line.partition(",")[2] for line in said.stdout.splitlines()}
     assert names == {name for name in stacks(ROOT) if name.startswith("tr")}
-
-
-def test_old_names_are_no_commands() -> None:
-    """Each names a command that there is."""
-    names = {name for section in COMMANDS.values() for name in section}
-    assert not names & set(RENAMED)
-    maintenance = {name for section in MAINTENANCE.values() for name in section}
-    for now in RENAMED.values():
-        program, _, command = now.rpartition(" ")
-        known = {NAME: names, "python -m quality": maintenance}
-        assert program == "make" or command in known[program], now
 
 
 def test_the_script_of_a_checkout_is_this_command(tmp_path: Path) -> None:

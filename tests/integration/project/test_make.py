@@ -57,33 +57,6 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
     assert says in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (["quota", "STACK=train", "JSON=1"], ".venv/bin/gpu-cluster capacity train"),
-        (["gpus", "REHEARSAL=1"], ".venv/bin/gpu-cluster gpus dev"),
-        (["leftovers"], ".venv/bin/gpu-cluster leftovers dev"),
-        (["check"], ".venv/bin/gpu-cluster test-gpus dev"),
-        (["cost", "CEILING=5"], ".venv/bin/gpu-cluster cost dev"),
-        (["recover", "STACK=a", "UNHEARD=1"], ".venv/bin/gpu-cluster recover a"),
-        (["list"], ".venv/bin/gpu-cluster list"),
-        (["cards", "FILES=a"], ".venv/bin/python -m quality docs --measured FILE"),
-        (["real-node", "STACK=onprem"], ".venv/bin/gpu-cluster rehearse onprem --node gpu"),
-        (["prove", "PARTS=dev-kills"], "make inject-faults"),
-        (["readme"], "make docs FIGURES=1"),
-        (["engine"], ".venv/bin/python -m tools build pulumi"),
-    ],
-)
-def test_a_target_that_is_a_command_now_names_it(given: list[str], says: str) -> None:
-    """In one line, whatever it is given, and nothing is done."""
-    done = make(*given)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(
-        rf"Makefile:\d+: \*\*\* make {given[0]} is now: (.*)\.  Stop\.\n", done.stderr
-    )
-    assert f" is now: {says}." in done.stderr
-
-
 @pytest.mark.parametrize("no", ["", "0", "n", "no", "No", "NO", "false", "False", "FALSE", "off"])
 def test_no_is_no(no: str) -> None:
     """`KEEP=0` once meant yes."""
@@ -98,7 +71,6 @@ def test_what_is_given_reaches_the_command() -> None:
     assert recipe("inject-faults", "PARTS=dev-kills", "MINUTES=5").endswith(
         "-m quality inject-faults dev-kills --minutes '5'"
     )
-    assert recipe("bench", "PARTS=a b").endswith("-m quality bench a b --runs 5 --docs")
 
 
 def test_what_python_has_compiled_is_kept() -> None:

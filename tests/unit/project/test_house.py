@@ -154,7 +154,6 @@ DOORS = {
     "policy/__main__.py": "the policy pack",
     "quality/__main__.py": "maintains the project itself",
     "quality/bench/gpu/__main__.py": "runs on a machine with a GPU, alone",
-    "quality/bench/child.py": "a process of the benchmark",
     "rehearsal/fork_server.py": "a process of the rehearsal",
     "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
     "rehearsal/held.py": "a process of the rehearsal",
