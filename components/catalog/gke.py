@@ -90,7 +90,6 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "flex-start": ("1.33.0-gke.1712000",),
         "flex-start-queued": ("1.32.2-gke.1652000",),
         "consolidation-delay": ("1.34.1-gke.2364000",),
-        "compute-classes": ("1.30.3-gke.1451000",),
         "compute-class-node-labels": ("1.34.1-gke.3084002",),
         "autopilot-gpu-pods-share-a-machine": ("1.29.2-gke.1355000",),
         "managed-dranet": ("1.34.1-gke.1829001",),

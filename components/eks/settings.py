@@ -48,9 +48,9 @@ class EksSettings:
         cluster = self.cluster
         if not isinstance(cluster, EksClusterArgs) or cluster.network.subnet_ids:
             return
-        system = [cluster.system_nodes] if cluster.system_nodes else []
-        shapes = [(pool.instance_types, pool.max_nodes) for pool in
-                  (*system, *cluster.cpu_pools.values())]  # fmt: skip
+        system = cluster.system_nodes
+        shapes = [(system.instance_types, system.max_nodes)] if system else []
+        shapes += [(pool.instance_types, pool.max_nodes) for pool in cluster.cpu_pools.values()]
         shapes += [(pool.args.instance_types, pool.args.max_nodes) for pool in self.pools.values()]
         pods = LEAST_ADDRESSES + SPARE_ADDRESSES
         need = 0

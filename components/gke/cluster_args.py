@@ -329,12 +329,13 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
-        check_classes_version(
-            self.scaler,
-            self.version,
-            "compute-class-node-labels",
-            ", the first version in which they label and taint their nodes",
-        )
+        first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
+        classes = self.scaler == "compute-classes"
+        if classes and self.version is not None and catalog.meets(self.version, first) is False:
+            raise ValueError(
+                f"scaler: compute-classes needs GKE {' or '.join(first)}, the first version in "
+                f"which they label and taint their nodes; raise version {self.version}, or drop it"
+            )
         check_zones(self.cpu_pools, self.region)
         for zone in self.zones:
             if catalog.region_of(zone) != self.region:
@@ -348,9 +349,9 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 f"{self.region}"
             )
 
-    def warnings(self) -> list[str]:
+    def warnings(self, today: date | None = None) -> list[str]:
         """The warnings of the control plane, and those about the system pool's machine type."""
-        lines = GkeControlPlaneArgs.warnings(self)
+        lines = GkeControlPlaneArgs.warnings(self, today)
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.doubt:
             lines.append(f"systemPool.{machine.doubt}")
@@ -368,20 +369,6 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         if catalog.is_zone(self.location):
             return 1
         return len(self.zones) or catalog.ZONES_OF_A_REGION
-
-
-def check_classes_version(scaler: str, version: str | None, fact: str, why: str = "") -> None:
-    """Raises ValueError for compute classes before `fact`, a key of `FIRST_VERSIONS`."""
-    first = catalog.FIRST_VERSIONS[fact]
-    if (
-        scaler == "compute-classes"
-        and version is not None
-        and catalog.meets(version, first) is False
-    ):
-        raise ValueError(
-            f"scaler: compute-classes needs GKE {' or '.join(first)}{why}; raise version "
-            f"{version}, or drop it"
-        )
 
 
 def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:

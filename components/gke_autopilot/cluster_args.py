@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from ..catalog import gke as catalog
 from ..effect import Sent, Tries
-from ..gke.cluster_args import GkeControlPlaneArgs, check_classes_version, unknown_location
+from ..gke.cluster_args import GkeControlPlaneArgs, unknown_location
 from ..limits import Limit, pattern
 from ..on_change import OnChange
 
@@ -36,4 +36,3 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
-        check_classes_version(self.scaler, self.version, "compute-classes")

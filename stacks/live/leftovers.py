@@ -17,6 +17,7 @@ import kubernetes.client
 
 from components.catalog import kubernetes as names
 from components.catalog.clouds import CLOUDS
+from components.catalog.gke_volumes import FILESTORE
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.definition.files import project_name
@@ -66,6 +67,8 @@ class Leftover:
     keeps its data: then nothing has to be done before a destroy."""
     keep: str | None = None
     """The command after which the data outlives the object; None if there is no data."""
+    after: str | None = None
+    """The command for what a destroy may leave although it deletes the object."""
 
 
 def answer(stack: str, kubeconfig: str) -> Answer:
@@ -175,7 +178,10 @@ def text(found: Sequence[Leftover]) -> str:
             lines.append(f"  to keep the data: {one.keep}")
         if one.remove:
             lines.append(f"  to delete {'the data' if one.keep else 'it'}: {one.remove}")
-    undecided, kept = [one for one in found if one.remove], [one for one in found if not one.remove]
+        if one.after:
+            lines.append(f"  if the network cannot be deleted: {one.after}")
+    undecided = [one for one in found if one.remove]
+    kept = [one for one in found if not one.remove and not one.after]
     if undecided:
         lines.append(
             f"{len(undecided)} would remain in the cloud, continue to be billed, and may prevent "
@@ -222,7 +228,16 @@ def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | 
     reference, claim = spec.get("claimRef") or {}, _claim_of(volume)
     retained = spec.get("persistentVolumeReclaimPolicy") == "Retain"
     if claim in owned and not retained:
-        return None
+        if driver != FILESTORE:
+            return None
+        return Leftover(
+            kind="PersistentVolumeClaim",
+            name=claim,
+            what=f"{what}, which pulumi destroy deletes; its peering filestore-peer-NNN may "
+            "outlive it and keep the stack's network from being deleted",
+            remove=None,
+            after="gcloud compute networks peerings list --network NETWORK, and delete it there",
+        )
     kind, metadata = "PersistentVolume", {"name": name}
     if claim in claims:
         kind, metadata = "PersistentVolumeClaim", reference

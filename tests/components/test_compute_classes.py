@@ -232,7 +232,6 @@ SHARED = GkeSharingArgs(strategy="time-slicing", replicas=2)
         ({"gpus_per_node": 1, "fallback": ("reservation", "spot")}, {}, "reservation: is missing"),
         ({"gpus_per_node": 1, "fallback": ("flex-start", "spot")}, {"version": "1.32"},
          "fallback: flex-start needs GKE 1.33"),
-        ({"gpus_per_node": 1}, {"version": "1.29"}, "scaler: compute-classes needs GKE 1.30"),
         ({"accelerator": "nvidia-b200", "gpus_per_node": 8, "fallback": ("spot", "on-demand")}, {},
          "fallback: nodes with 8 nvidia-b200 are not sold as on-demand; allowed: spot, flex"),
         ({"gpus_per_node": 1, "sharing": SHARED}, {},

@@ -82,6 +82,16 @@ def attach(
     return found
 
 
+def peered_networks(there: Resources) -> set[str]:
+    """The networks that Filestore instances peer with their own."""
+    instances = (each for each in there.values() if each.token == _INSTANCE)
+    return {
+        each.depends_on[0]
+        for each in instances
+        if each.state["networks"][0]["connectMode"] == "DIRECT_PEERING"
+    }
+
+
 def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
     """The StorageClasses that GKE creates; those of Filestore only with its driver.
 

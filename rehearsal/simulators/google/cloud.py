@@ -263,7 +263,9 @@ class GoogleCloud(CloudState):
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:  # and no controller remains to delete anything
                 return {}
-            return attached.attach(self.resources, self._attached, cluster, wanted)
+            answer = attached.attach(self.resources, self._attached, cluster, wanted)
+            self.peered |= attached.peered_networks(self.resources)
+            return answer
 
     def disk_zone(self, handle: str) -> str:
         """Implements `rehearsal.simulators.cloud.Attaching`."""

@@ -52,6 +52,8 @@ class CloudState(ABC):
         """Autopilot's group -> its current nodes. Hold `lock`, as for `resources`."""
         self._workload_pools: set[str] = set()
         self._assumed: dict[str, None] = {}
+        self.peered: set[str] = set()
+        """Networks that have been peered with a Filestore instance's."""
         """The assumptions, one line each."""
 
     # Implemented by the cloud as a whole.

@@ -2,12 +2,14 @@
 deleted cluster left behind, and removes it in the order that Compute Engine asks for."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rehearsal.simulators.cloud import Mount, Wanted
-from tests.unit.simulators.google_stack import NETWORK, GoogleStack
+from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
+from tests.unit.simulators.google_stack import NETWORK, SUBNETWORK, GoogleStack
 from tests.unit.simulators.test_google_apis import refused
 from tests.unit.simulators.test_google_container_api import CLUSTER, Gke
 
@@ -144,6 +146,35 @@ def test_filestore_goes_to_the_network_default_unless_its_class_names_another() 
     }
     held = "Filestore instance projects/p/locations/us-central1-a/instances/pvc-f1"
     assert held in stack.cloud.list_resources()
+
+
+def test_a_network_with_filestore_may_keep_a_peering() -> None:
+    """Whether it outlives the instance is not known, so a rehearsal says what it assumes."""
+    stack = with_filestore()
+    network = network_of(stack)
+    stack.cloud.attach([files(network=network)])
+    stack.cloud.attach([])
+    for token, name in ((CLUSTER_TYPE, "dev"), (SUBNETWORK, "nodes"), (NETWORK, "net")):
+        stack.delete(token, name)
+    (line,) = stack.cloud.assumptions()
+    assert line.startswith(f"network {network}: a Filestore instance was in it, whose peering ")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (files(tier="enterprise", network="net"), "the maximum of tier enterprise is 10240 GiB"),
+        (files(tier="regional", network="net"), "network 'net' does not exist"),
+        (replace(files(), driver=DISKS, gib=65_537), "cannot be larger than 65536 GB"),
+        (replace(files(), driver=DISKS, gib=65_536), ""),
+    ],
+)
+def test_volumes_have_a_maximum_size(given: Wanted, says: str) -> None:
+    """By tier; the drivers' maxima, not the catalog's."""
+    if given.driver == FILES:
+        given = replace(given, gib=20 * 1024)
+    assert says in with_filestore().cloud.why_not_provisioned(given)
+    assert bool(says) == bool(with_filestore().cloud.why_not_provisioned(given))
 
 
 def test_filestore_needs_its_driver_and_its_api() -> None:

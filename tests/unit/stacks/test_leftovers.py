@@ -231,6 +231,21 @@ def test_what_the_stack_declares_goes_with_it() -> None:
     assert [one.name for one in found] == ["team/kept", "team/namesake", "team/theirs"]
 
 
+def test_the_peering_of_the_stack_s_filestore_is_named() -> None:
+    """It needs no decision before a destroy, which deletes the instance."""
+    claim = an_object("files")
+    claim["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
+    volume = a_volume("f", "files", driver="filestore.csi.storage.gke.io")
+    found = leftovers("google", claims=[claim], volumes=[volume], owner="gpu-cluster/mine")
+    assert [(one.name, one.remove, one.keep) for one in found] == [("team/files", None, None)]
+    lines = text(found).splitlines()
+    assert "its peering filestore-peer-NNN may outlive it" in lines[0]
+    assert lines[1:] == [
+        "  if the network cannot be deleted: gcloud compute networks peerings list --network "
+        "NETWORK, and delete it there"
+    ]
+
+
 GENERAL = {
     "metadata": {"name": "general", "labels": {"karpenter.sh/nodepool": "general"}},
     "spec": {"template": {"spec": {"nodeClassRef": {"group": "karpenter.k8s.aws"}}}},

@@ -72,7 +72,23 @@ def _host(call: Call) -> dict[str, Any]:
     return {"kind": "compute#project", **known}
 
 
+def _delete(call: Call) -> dict[str, Any]:
+    answer = resources.delete(call)
+    if call.name in call.cloud.peered:
+        # GoogleCloudPlatform/cluster-toolkit, tools/clean-filestore-limit.sh; magic-modules pull
+        # request 18476 (2026-07-30)
+        call.cloud.assume(
+            f"network {call.name.rpartition('/')[2]}: a Filestore instance was in it, whose "
+            "peering filestore-peer-NNN may outlive it; Compute Engine then refuses to delete the "
+            "network (resourceInUseByAnotherResource) until you delete the peering: gcloud compute "
+            "networks peerings list"
+        )
+    return answer
+
+
 METHODS = {
     "compute.projects.getXpnHost": _host,
-    **resources.methods("networks", insert=_insert, get=_get, list=_list, patch=_patch),
+    **resources.methods(
+        "networks", insert=_insert, get=_get, list=_list, patch=_patch, delete=_delete
+    ),
 }
