@@ -51,6 +51,7 @@ from rehearsal.simulators.inventory import (
     gpu_operator,
     objects,
     shown,
+    startup_taints,
 )
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from stacks.definition.files import stack_file
@@ -186,7 +187,7 @@ class Sandbox:
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
             self._faults.gpus_late, lambda: hasattr(self, "engine") and self.engine.working,
-            self.operator.labels,
+            self.operator.labels, startup_taints(self.stack, options.inventories),
         )  # fmt: skip
         with self._joining:
             self._nodes_made = True

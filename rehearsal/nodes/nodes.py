@@ -10,8 +10,9 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -83,9 +84,12 @@ class Nodes:
         cluster_cache: ClusterCache, event_log: EventLog, gpus_late: float = 0.0,
         updating: Callable[[], bool] = lambda: False,
         others_labels: Callable[[NodeGroup], dict[str, str]] = lambda group: {},
+        removed_taints: Collection[str] = (),
     ) -> None:  # fmt: skip
         """`gpus_late`: seconds by which driver and device plugin are delayed; `updating`: whether
-        the engine is running; `others_labels`: labels that others set on a group's nodes."""
+        the engine is running; `others_labels`: labels that others set on a group's nodes;
+        `removed_taints`: keys of taints that others remove from a node once it is ready."""
+        self._removed_taints = removed_taints
         self._others_labels = others_labels
         self._updating = updating
         self._control_plane = control_plane
@@ -234,7 +238,7 @@ class Nodes:
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 self._follow_classes()
-                found = self._kept_templates.applied(
+                declared = self._kept_templates.applied(
                     scaled_groups(
                         self._cloud,
                         self._pods,
@@ -248,6 +252,10 @@ class Nodes:
                     self._nodes,
                     self._pods,
                 )
+                found = [
+                    replace(group, node=group.node.without(self._removed_taints))
+                    for group in declared
+                ]
                 groups = {group.name: group for group in found}
                 self.outdated = {group.name: group for group in found if group.outdated}
                 for name, group in self.outdated.items() if not updating else ():
@@ -467,9 +475,20 @@ class Nodes:
             # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
                 self._shape(node, group)
+            elif holds(node, "Ready"):
+                self._remove_taints(node)
         except ApiError as error:
             if error.status not in (404, 409):  # outdated by a change that is about to arrive
                 raise
+
+    def _remove_taints(self, node: Mapping[str, Any]) -> None:
+        """As the owner's agent does once it runs on the node."""
+        taints = node["spec"].get("taints") or []
+        rest = [taint for taint in taints if taint["key"] not in self._removed_taints]
+        if len(rest) < len(taints):
+            metadata = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            patch = {"metadata": metadata, "spec": {"taints": rest}}
+            self._api.patch(f"/api/v1/nodes/{node['metadata']['name']}", patch)
 
     def _keep(self, group: NodeGroup) -> None:
         """Creates or deletes nodes until the cloud's own count is reached."""

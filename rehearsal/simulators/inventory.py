@@ -115,7 +115,7 @@ def without_reservations(found: Any) -> Any:
     """The inventory's network keys; None if it has none."""
     others = (
         "reservations", "stock", "blocks", "buckets", "notGranted", "gpuOperator", "cluster",
-        "objects", "controllers",
+        "objects", "controllers", "startupTaints",
     )  # fmt: skip
     if not isinstance(found, dict) or not any(key in found for key in others):
         return found
@@ -199,6 +199,21 @@ def gpu_operator(stack: str, folder: Path = INVENTORIES) -> Literal["before", "a
     if when not in (None, "before", "after"):
         raise wrong(stack, ".gpuOperator", f"{written(when)} is not known; allowed: before, after")
     return when
+
+
+def startup_taints(stack: str, folder: Path = INVENTORIES) -> frozenset[str]:
+    """Keys of taints that something of the owner's removes from new nodes, such as the agent of a
+    network or of storage. Raises StackError for an invalid inventory."""
+    found = inventory(stack, folder)
+    keys = (found.get("startupTaints") if isinstance(found, dict) else None) or []
+    if not isinstance(keys, list) or any(
+        not isinstance(key, str) or names.invalid_label_key(key) for key in keys
+    ):
+        raise wrong(
+            stack, ".startupTaints", f"{written(keys)} is not a list of keys of taints; write it "
+            "as [node.cilium.io/agent-not-ready]"
+        )  # fmt: skip
+    return frozenset(keys)
 
 
 def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:

@@ -15,7 +15,7 @@ from rehearsal.change import ChangeRehearsal, before
 from rehearsal.nodes.autoscaler import NODE_POOLS
 from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.report import node_lives
-from rehearsal.sandbox import Sandbox
+from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
 from tests.integration.stacks.test_cost import git
@@ -184,9 +184,20 @@ def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None
 
 
 def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
-    """The node is an instance that Karpenter launched; after destroy nothing of it is left."""
+    """The node is an instance that Karpenter launched, and its owner's agent removes a taint of it;
+    after destroy nothing of it is left."""
+    taint = {"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"}
+    waiting = configured(
+        lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(startupTaints=[taint])
+    )
+    inventories = tmp_path / "inventories"
+    inventories.mkdir()
+    (inventories / "train.yaml").write_text(yaml.safe_dump({"startupTaints": [taint["key"]]}))
     with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", KARPENTER)
+        sandbox = entered(
+            sandboxes, "train", tmp_path / "sandbox", KARPENTER, waiting,
+            options=SandboxOptions(inventories=inventories),
+        )  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         assert rehearsal.teardown(), rehearsal.failures

@@ -22,6 +22,7 @@ from rehearsal.simulators.inventory import (
     inventory,
     machines,
     network,
+    startup_taints,
 )
 from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
@@ -450,3 +451,24 @@ def test_a_machine_without_a_device_plugin_has_the_gpus_of_its_pool(
     ((found,), notes) = with_gpus([{"name": "m", **machine}], given.pools)
     assert found.get("gpus") == gpus
     assert [f"m has {gpus}" in note for note in notes] == [True] * assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("startupTaints: [node.cilium.io/agent-not-ready]", {"node.cilium.io/agent-not-ready"}),
+        ("stock: []", set()),
+        ("startupTaints: cilium", None),
+        ("startupTaints: ['not a key']", None),
+    ],
+)
+def test_an_inventory_says_which_taints_somebody_removes(
+    text: str, found: set[str] | None, tmp_path: Path
+) -> None:
+    """Such as the agent of a network of one's own."""
+    (tmp_path / "prod.yaml").write_text(text)
+    if found is None:
+        with pytest.raises(StackError, match=r"startupTaints: .* is not a list of keys of taints"):
+            startup_taints("prod", tmp_path)
+        return
+    assert startup_taints("prod", tmp_path) == found
