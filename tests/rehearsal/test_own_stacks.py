@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from quality.faults.changes import STACKS as MORE
 from rehearsal.run import POLICIES
@@ -11,6 +12,7 @@ from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.inventory import INVENTORIES as OURS
 from stacks.capacity import eks
 from stacks.definition.files import EXAMPLES
+from tests.program.everything import EVERYTHING, config_of
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 
@@ -20,6 +22,7 @@ def rehearse(
     inventories: Path,
     text: str | None = None,
     policies: Path | None = POLICIES,
+    deadline: float = 90,
 ) -> Rehearsal:
     """The whole of it: up, workloads run, everything away again."""
     source = folder_of(stack, folder, text)
@@ -29,7 +32,7 @@ def rehearse(
         folder=folder / "sandbox",
         options=SandboxOptions(inventories=inventories),
     ) as sandbox:
-        run = Rehearsal(sandbox=sandbox, policy_pack=policies)
+        run = Rehearsal(sandbox=sandbox, policy_pack=policies, deadline=deadline)
         if run.run_until_ready():
             run.teardown()
         return run
@@ -108,3 +111,26 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
         "the subnet subnet-0aaaaaaaaaaaaaaa1 has no route to the internet" in e
         for e in outcome.errors
     )
+
+
+CILIUM = {"startupTaints": ["node.cilium.io/agent-not-ready"]}
+"""What removes the taint that the pools of EKS have at first."""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("stack", EVERYTHING)
+def test_all_that_a_scaler_can_do(stack: str, tmp_path: Path) -> None:
+    """In one stack: claims, buckets, queues, teams, services, sharing, an order of fallback."""
+    inventories = tmp_path / "inventories"
+    inventories.mkdir()
+    config = config_of(stack)
+    described = dict(CILIUM) if stack.startswith("eks") else {}
+    if stack == "eks-existing-owners-karpenter":
+        text = (OURS / "on-eks-karpenter.yaml").read_text()
+        described |= yaml.safe_load(text.replace("value: platform", "value: everything"))
+        described["cluster"]["karpenterNodeRole"] = "KarpenterNodeRole"
+    if described:
+        (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(described))
+    text = yaml.safe_dump({"config": config})
+    run = rehearse(stack, tmp_path, inventories, text, policies=None, deadline=300)
+    assert run.failures == []
