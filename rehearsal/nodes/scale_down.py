@@ -201,7 +201,7 @@ def evictable(
         if node is None or not who.startswith("Job "):
             continue
         group = next((group for group in groups if group.autoscaled and belongs(node, group)), None)
-        if group is None or not _protectable(group, groups):
+        if group is None or group.protection is None or not _protectable(group, groups):
             continue
         annotation, value = group.protection
         asked, allocatable = gpus_asked(pod["spec"]), allocatable_gpus(node)
