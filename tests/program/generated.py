@@ -1,5 +1,5 @@
 """Configs that nobody wrote: an environment's own with other settings and more pools, then with
-something broken. A seed gives the same config whatever else is run.
+mistakes. A seed gives the same config whatever else is run.
 
 What is set follows from the fields of the settings, `quality/faults/changes.yaml` and
 `effects.yaml`; only what the settings accept stays.
@@ -11,10 +11,14 @@ from functools import cache
 from random import Random
 from typing import Any
 
+import yaml
+
 from components.limits import fragment
 from quality.docs.keys import Setting
 from quality.faults.changes import Table, table
 from quality.tries import ABSENT, tries
+from stacks.definition.files import ROOT
+from tests.program import everything
 from tests.program.effects import STACK_OF, after, leaves, own_starts, places, read
 from tests.program.environments import values_of
 
@@ -23,7 +27,14 @@ Values = dict[str, Any]
 PLATFORM_OF = {stack: platform for platform, stack in STACK_OF.items()}
 PLATFORM_STACKS = tuple(PLATFORM_OF)
 """An environment of each platform."""
-JUNK = (None, True, -1, 3.5, "", "no such thing", "a\nb", [], {}, [{}], {"x": 1})
+JUNK = (None, True, -1, 10**9, 3.5, "", "no such thing", "a\nb", [], {}, [{}], {"x": 1})
+STACKS: Mapping[str, Values] = {
+    f"{file.relative_to(ROOT)}": config
+    for folder in ("examples", "quality/faults/stacks", "tests/fixtures/stacks")
+    for file in sorted((ROOT / folder).rglob("Pulumi.*.yaml"))
+    if "gpu-cluster:cluster" in (config := yaml.safe_load(file.read_text()).get("config", {}))
+} | {stack: everything.config_of(stack) for stack in everything.EVERYTHING}
+"""The configs of the repository's stack files, and those with all that a scaler can do."""
 _NAMES = ("a", "gpus", "large-2", "train-b", "x9-y")
 
 
@@ -49,15 +60,60 @@ def broken(stack: str, seed: int) -> Values:
     """Such a config with one value, at any depth, replaced by something else or removed."""
     random = Random(f"broken {stack} {seed}")
     values = copy.deepcopy(config(stack, seed))
-    path = random.choice(_paths({k: v for k, v in values.items() if "gpu-" in k}))
-    place: Any = values
-    for step in path[:-1]:
-        place = place[step]
+    blocks = {key: value for key, value in values.items() if "gpu-" in key}
+    place, key = _chosen(blocks, random)
     if isinstance(place, dict) and random.random() < 0.5:
-        del place[path[-1]]
+        del place[key]
     else:
-        place[path[-1]] = random.choice(JUNK)
+        place[key] = random.choice(JUNK)
     return values
+
+
+def mistaken(stack: str, seed: int, mistakes: int) -> Values:
+    """The config of one of `STACKS` with this many mistakes: typing mistakes in keys and words,
+    values of other types, out of range or of other settings, deleted keys, duplicated entries."""
+    random = Random(f"{stack} {mistakes} {seed}")
+    values: Values = copy.deepcopy(STACKS[stack])
+    for _ in range(mistakes):
+        place, key = _chosen(values, random)
+        value = place[key]
+        match random.randrange(6):
+            case 0 if isinstance(place, dict):
+                place[_misspelt(str(key), random)] = place.pop(key)
+            case 1 if isinstance(place, dict):
+                del place[key]
+            case 2 if isinstance(place, dict) and isinstance(value, dict):
+                place[_misspelt(str(key), random)] = copy.deepcopy(value)
+            case 2 if isinstance(place, list):
+                place.append(copy.deepcopy(value))
+            case 3:
+                other, name = _chosen(values, random)
+                place[key] = copy.deepcopy(other[name])
+            case 4 | 5 if isinstance(value, str):
+                place[key] = _misspelt(value, random)
+            case 4 | 5 if isinstance(value, int | float):
+                place[key] = random.choice((-value, 0, value * 1000, value / 2, str(value)))
+            case _:
+                place[key] = random.choice(JUNK)
+    return values
+
+
+def _chosen(values: Values, random: Random) -> tuple[Any, Any]:
+    """A value at any depth: the map or list that has it, and its key or position there."""
+    *above, key = random.choice(_paths(values))
+    place: Any = values
+    for step in above:
+        place = place[step]
+    return place, key
+
+
+def _misspelt(word: str, random: Random) -> str:
+    """The word with a letter left out, doubled, in another case, or swapped with the next one."""
+    at = random.randrange(len(word) or 1)
+    letter, after = word[at : at + 1], word[at + 1 :]
+    return word[:at] + random.choice(
+        (after, letter * 2 + after, letter.swapcase() + after, after[:1] + letter + after[1:])
+    )
 
 
 @cache

@@ -1,20 +1,29 @@
 """Preview equals update, and a bad config is one line: for configs that nobody wrote."""
 
+import copy
+import itertools
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
+from datetime import date
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.refusal import Refusal
 from components.settings import load as settings
 from components.settings.blocks import RUNNING
+from stacks.definition.validation import refusals
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of
-from tests.program.environments import ANSWERS, as_engine_config, run_program
-from tests.program.generated import PLATFORM_STACKS, broken, config
+from tests.program.effects import STACK_OF, leaves, places
+from tests.program.environments import ANSWERS, as_engine_config, run_program, values_of
+from tests.program.generated import PLATFORM_STACKS, STACKS, broken, config, mistaken
 from tests.unit.cli.test_stack_schema import complaints
 
 
@@ -73,6 +82,69 @@ def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
     for says in refusals:
         assert says.startswith(("gpu-cluster:", "gcp:", "aws:")), says
         assert len(says.splitlines()) == 1, says
+
+
+SEED = int(os.environ.get("SEED") or date.today().toordinal())
+"""Of the slow runs: another one each day, unless it is given."""
+LINE = re.compile(r".+: \S.*")
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(0, 250), pytest.param(SEED, 30_000, marks=pytest.mark.prove(reason="ten minutes each"))],
+)
+@pytest.mark.parametrize("mistakes", [1, 2])
+def test_a_mistaken_stack_file_is_refused_in_lines(mistakes: int, seed: int, count: int) -> None:
+    """By the program as by `gpu-cluster validate`: no other exception, and a line for each."""
+    refused = 0
+    for number in range(count):
+        stack, own = [*STACKS][number % len(STACKS)], seed + number // len(STACKS)
+        where = f"SEED={own}: {stack}, {mistakes}"
+        try:
+            lines = [*refusals(mistaken(stack, own, mistakes))]
+        except Exception as error:
+            raise AssertionError(where) from error
+        assert [line for line in lines if not LINE.fullmatch(line)] == [], where
+        refused += bool(lines)
+    print(f"SEED={seed}: {refused} of {count} refused")
+    assert refused > count / 2
+
+
+def shown(values: Mapping[str, Any]) -> set[str]:
+    """The paths of all refusals of the config."""
+    try:
+        settings.from_config(as_engine_config(values))
+    except Refusal as error:
+        return {refusal.at for refusal in error.every}
+    return set()
+
+
+@pytest.mark.parametrize(
+    "most", [40, pytest.param(10**6, marks=pytest.mark.prove(reason="all pairs: minutes"))]
+)
+@pytest.mark.parametrize("platform", STACK_OF)
+def test_two_refused_settings_of_a_block_are_both_shown(platform: str, most: int) -> None:
+    """Each that is refused without a look at others; whatever else the block has."""
+    sample = values_of(STACK_OF[platform])
+
+    def paths(*keys: str) -> set[str]:
+        values = copy.deepcopy(sample)
+        for key in keys:
+            block, name = next(places(values, key))
+            number = name != "xyz" and leaves(platform)[key].kind in (int, float)
+            block[name] = -(10**9) if number else "no such thing"
+        return shown(values)
+
+    alone: dict[str, dict[str, set[str]]] = {}
+    for key in leaves(platform):
+        outer = key.rpartition(".")[0]
+        if next(places(sample, key), None) and (own := paths(key, f"{outer}.xyz")):
+            alone.setdefault(outer, {})[key] = own - paths(f"{outer}.xyz")
+    pairs = [pair for keys in alone.values() for pair in itertools.combinations(keys, 2)]
+    assert len(pairs) > 100
+    for one, other in Random(platform).sample(pairs, min(most, len(pairs))):
+        outer = one.rpartition(".")[0]
+        assert alone[outer][one] | alone[outer][other] <= paths(one, other), (one, other)
 
 
 BATCH = {*RUNNING, "batch", "queue", "wait"}
