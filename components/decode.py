@@ -20,7 +20,7 @@ from .limits import limit_refusals
 from .refusal import UNKNOWN_KEY, Range, Refusal, Refusals, unknown_value
 from .refusal import shown as shown
 from .refusal import unknown as unknown
-from .renamed import COUNTERPARTS, RENAMED
+from .renamed import COUNTERPARTS, ELSEWHERE, RENAMED
 
 # Code that reads settings without an engine does without the SDK, which takes a second to import.
 if TYPE_CHECKING:
@@ -73,15 +73,14 @@ def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[s
     on this platform, if it has one."""
     if (new := RENAMED.get(key)) in allowed:
         return Refusal(path, f"is called {new} now", remedy="rename it")
-    meant = next((name for name in COUNTERPARTS.get(key, ()) if name in allowed), "")
-    return Refusal(
-        path,
-        "there is no such key",
-        given=key,
-        allowed=sorted(allowed),
-        code=UNKNOWN_KEY,
-        meant=meant,
-    )
+    # Terraform and gcloud write min_size and min-size.
+    plain = camel(key.replace("-", "_")) if key not in COUNTERPARTS else key
+    names = (plain, *COUNTERPARTS.get(plain, ()))
+    meant = next((name for name in names if name != key and name in allowed), "")
+    refusal = Refusal(path, "there is no such key", given=key, code=UNKNOWN_KEY, meant=meant)
+    if plain in ELSEWHERE and not meant:
+        return refusal.but(remedy=ELSEWHERE[plain])
+    return refusal.but(allowed=sorted(allowed))
 
 
 def decode(path: str, kind: type[T], value: object) -> T:

@@ -139,7 +139,9 @@ class Refusal(ValueError):
         if not words:
             return ""
         if self.code in (UNKNOWN_KEY, UNKNOWN_VALUE):
-            near = nearest(self.meant or str(self.given)[:100], words, 0.6)
+            # A key that is only somewhat like one of these is another tool's.
+            least = 0.8 if self.code == UNKNOWN_KEY else 0.6
+            near = nearest(self.meant or str(self.given)[:100], words, least)
             hint = f"did you mean {near!r}? " if near else ""
             return f"{hint}allowed: {', '.join(words)}"
         return f"allowed: {', '.join(words)}"

@@ -2,23 +2,31 @@
 
 import dataclasses
 import json
+import re
 import string
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kubernetes import client
+from pulumi_gcp.container import NodePoolArgs, NodePoolNodeConfigArgs
 
-from components.decode import camel
+from components.decode import camel, no_such_key
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.volume_args import VolumeArgs
+from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from components.refusal import Refusal
+from components.renamed import COUNTERPARTS, ELSEWHERE
 from components.settings import load as settings
 from components.settings.endpoints import foreign_endpoints
 from components.settings.validate import warnings
+from quality.docs.keys import settings_of
 from stacks.definition.validation import refusals
 from tests.program.effects import STACK_OF
 from tests.program.environments import (
@@ -396,3 +404,71 @@ def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: st
     found = warnings(settings.from_config(changed(stack, changes)))
     lines = [line.removeprefix("gpu-cluster:") for line in found if line not in usual]
     assert any(line.startswith(says) for line in lines) if says else lines == []
+
+
+def keys_of(*structs: type) -> set[str]:
+    """The keys of structs of Pulumi's SDK."""
+    members = [member for struct in structs for member in vars(struct).items()]
+    return {camel(name) for name, value in members if isinstance(value, property)}
+
+
+POD = {
+    key
+    for model in ("V1PodSpec", "V1Container", "V1JobSpec", "V1DeploymentSpec")
+    for key in getattr(client, model).attribute_map.values()
+}
+VOLUME = {*client.V1Volume.attribute_map.values(), *client.V1VolumeMount.attribute_map.values()}
+NODE_POOL = keys_of(NodePoolNodeConfigArgs, NodePoolArgs)
+EKS = botocore.session.get_session().get_service_model("eks")
+NODE_GROUP = {*EKS.operation_model("CreateNodegroup").input_shape.members}
+EKSCTL = {
+    "amiFamily", "availabilityZones", "desiredCapacity", "efaEnabled", "instanceType", "maxSize",
+    "minSize", "placement", "volumeIOPS", "volumeSize", "volumeThroughput", "volumeType",
+}  # fmt: skip
+"""Of a node group: eksctl.io/usage/schema, which the tests cannot read; 2026-11."""
+FOREIGN = {
+    "workload": (POD, WorkloadArgs, {"completionMode": "completions"}),
+    "volume": (VOLUME, VolumeArgs, {}),
+    "GKE pool": (NODE_POOL, GkeGpuNodePoolArgs, {}),
+    "EKS pool": (NODE_GROUP | EKSCTL, EksGpuNodeGroupArgs, {}),
+}
+"""Block -> keys of other tools, its args, and the suggestions by spelling only, which are right."""
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_key_of_another_tool_has_its_counterpart_or_no_suggestion(name: str) -> None:
+    """Never one that is only spelt alike, such as completions for tolerations."""
+    foreign, kind, alike = FOREIGN[name]
+    known = {camel(field.name) for field in dataclasses.fields(kind)}
+    assert len(foreign - known) > 10
+    suggested = {}
+    for key in foreign - known:
+        near = re.search("mean '(.*)'", str(no_such_key("x", key, known)))
+        if near and not {*COUNTERPARTS.get(key, ())} & known:
+            suggested[key] = near[1]
+    assert suggested == alike
+
+
+SETTING_KEYS = {setting.key.split(".")[-1] for name in PLATFORMS for setting in settings_of(name)}
+
+
+@pytest.mark.parametrize("key", [*COUNTERPARTS, *ELSEWHERE])
+def test_each_counterpart_is_a_key(key: str) -> None:
+    """Of some block; and what has a counterpart or a remedy is not suggested itself."""
+    keys = {
+        setting.key.split(".")[-1] for platform in PLATFORMS for setting in settings_of(platform)
+    }
+    assert {*COUNTERPARTS.get(key, ())} <= keys
+    for name in COUNTERPARTS.get(key, ()):
+        assert f"did you mean {name!r}?" in str(no_such_key("x", key, {name, "other"}))
+    if key in ELSEWHERE:
+        assert str(no_such_key("x", key, {"other"})) == f"x: there is no such key; {ELSEWHERE[key]}"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("max_size", "maxNodes"), ("disk-size-gb", "diskSizeGb")]
+)
+def test_keys_in_the_spelling_of_other_tools_are_recognized(written: str, meant: str) -> None:
+    """Terraform's with underscores, gcloud's with dashes."""
+    says = refusal(changed("dev", [["gpu-cluster:gpuPools", "train-gpu", written, 1]])) or ""
+    assert f"did you mean {meant!r}?" in says
