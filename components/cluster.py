@@ -427,7 +427,7 @@ class Cluster:
         """The options of a component that runs something in the cluster."""
         import pulumi
 
-        return pulumi.ResourceOptions(parent=self.parent)
+        return pulumi.ResourceOptions(parent=self.parent, depends_on=self.ready)
 
     def options(
         self,

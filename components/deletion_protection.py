@@ -54,11 +54,14 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
     deletion is refused or fails, the engine follows every path from there through provider,
     dependencies and `deletedWith`, even to resources already visited; their number grows
     exponentially with the stack's depth. A stack of 159 resources had 1.4 billion: `pulumi destroy`
-    never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-24.
+    never ended. pulumi/pulumi pkg/resource/graph/dependency_graph.go, markAsDependency, 2026-11-28.
+
+    Only the parent of a resource is not followed again. So what many resources wait for is a
+    dependency of their component: a child is registered after its parent, and deleted before it.
 
     Deletions in one update are ordered by direct dependencies: two resources lose their order if
-    the resource between them stays. That can only be the provider, which is deleted with the
-    cluster.
+    the resource between them stays. That can be the provider, which is deleted with the cluster, or
+    a component, whose children then do not wait to be deleted before, for instance, a namespace.
     """
     children: dict[pulumi.Resource, list[pulumi.Resource]] = {}
     implied: dict[pulumi.Resource, set[pulumi.Resource]] = {}
@@ -76,7 +79,7 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
         found.append(args.resource)
         if opts.parent:
             children.setdefault(opts.parent, []).append(args.resource)
-        waits = {one for one in (opts.provider, opts.deleted_with) if one in implied}
+        waits = {one for one in (opts.provider, opts.deleted_with, opts.parent) if one in implied}
         waits.update(*(implied[one] for one in waits))
         wanted = [one for one in dict.fromkeys(custom(opts.depends_on or [])) if one not in waits]
         further = set[pulumi.Resource]().union(*(implied.get(one, ()) for one in wanted))

@@ -49,19 +49,29 @@ class Batch(pulumi.ComponentResource):
                 cluster=cluster,
                 parent=self,
             )
+            # Their parent waits for the controller, and not each of them: `recording` in
+            # ../deletion_protection.py says why. They used to be children of this component.
+            self._moved = pulumi.Alias(parent=self)
+            self._queues = pulumi.ComponentResource(
+                "gpu-cluster:batch:Queues",
+                "queues",
+                None,
+                pulumi.ResourceOptions(parent=self, depends_on=[controller]),
+            )
             self._flavors: dict[str, pulumi.Resource] = {}
             self._checks: dict[str, pulumi.Resource] = {}
             for priority, value in args.priorities.items():
-                self._priority(priority, value, cluster, controller)
+                self._priority(priority, value, cluster)
             for queue, queue_args in args.queues.items():
-                self._queue(queue, queue_args, args, cluster, controller)
+                self._queue(queue, queue_args, args, cluster)
                 if isinstance(queue_args, TeamQueue):
                     TeamLimits(
                         queue,
                         queue_args,
                         cluster=cluster,
-                        opts=pulumi.ResourceOptions(parent=self, depends_on=[controller]),
+                        opts=pulumi.ResourceOptions(parent=self._queues, aliases=[self._moved]),
                     )
+            self._queues.register_outputs({})
         if args.job_set:
             self._publish(args, auxiliary or Auxiliary(), cluster)
         self.register_outputs({})
@@ -115,16 +125,14 @@ class Batch(pulumi.ComponentResource):
             opts=cluster.options(self),
         )
 
-    def _priority(
-        self, name: str, value: int, cluster: Cluster, controller: pulumi.Resource
-    ) -> None:
+    def _priority(self, name: str, value: int, cluster: Cluster) -> None:
         api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "WorkloadPriorityClass"
         # The value is a top-level field, but the SDK's generic class accepts only `spec`.
         pulumi.CustomResource(
             f"kubernetes:{api}:{kind}",
             f"priority-{name}",
             {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "value": value},
-            cluster.options(self, depends_on=[controller]),
+            self._queueing(cluster),
         )
 
     def _queue(
@@ -133,7 +141,6 @@ class Batch(pulumi.ComponentResource):
         args: QueueArgs,
         batch: BatchArgs,
         cluster: Cluster,
-        controller: pulumi.Resource,
     ) -> None:
         api = f"{kueue.GROUP}/{kueue.VERSION}"
         pools = [cluster.pools[pool] for pool in args.pools]
@@ -146,14 +153,10 @@ class Batch(pulumi.ComponentResource):
                     kind="ResourceFlavor",
                     metadata={"name": flavor_name(pool)},
                     spec=flavor(pool),
-                    opts=self._kept(
-                        cluster, "ResourceFlavor", self._topology(pool, cluster, controller)
-                    ),
+                    opts=self._kept(cluster, "ResourceFlavor", *self._topology(pool, cluster)),
                 )
                 if pool.all_at_once is not None:
-                    self._checks[pool.name] = self._check(
-                        pool, pool.all_at_once, cluster, controller
-                    )
+                    self._checks[pool.name] = self._check(pool, pool.all_at_once, cluster)
         cluster_queue = kubernetes.apiextensions.CustomResource(
             f"cluster-queue-{name}",
             api_version=api,
@@ -205,25 +208,22 @@ class Batch(pulumi.ComponentResource):
                 opts=self._kept(cluster, "LocalQueue", cluster_queue),
             )
 
-    def _topology(
-        self, pool: GpuPool, cluster: Cluster, controller: pulumi.Resource
-    ) -> pulumi.Resource:
-        """What the pool's flavor waits for: where its nodes can be, or only the controller."""
+    def _topology(self, pool: GpuPool, cluster: Cluster) -> list[pulumi.Resource]:
+        """Where the pool's nodes can be, if its flavor has to wait for that."""
         if pool.topology is None:
-            return controller
+            return []
         levels = [*pool.topology, names.HOSTNAME]
-        return kubernetes.apiextensions.CustomResource(
+        topology = kubernetes.apiextensions.CustomResource(
             f"topology-{pool.name}",
             api_version=f"{kueue.GROUP}/{kueue.VERSION}",
             kind="Topology",
             metadata={"name": pool.name},
             spec={"levels": [{"nodeLabel": level} for level in levels]},
-            opts=cluster.options(self, depends_on=[controller]),
+            opts=self._queueing(cluster),
         )
+        return [topology]
 
-    def _check(
-        self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster, controller: pulumi.Resource
-    ) -> pulumi.Resource:
+    def _check(self, pool: GpuPool, asks: AllAtOnce, cluster: Cluster) -> pulumi.Resource:
         """The admission check that lets a job of the pool start once it has all of its nodes.
 
         kueue.sigs.k8s.io, "Provisioning Admission Check Controller", and GKE's behaviour:
@@ -254,7 +254,7 @@ class Batch(pulumi.ComponentResource):
                 "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
                 **({"podSetUpdates": {"nodeSelector": labels}} if labels else {}),
             },
-            opts=cluster.options(self, depends_on=[controller]),
+            opts=self._queueing(cluster),
         )
         return kubernetes.apiextensions.CustomResource(
             f"check-{pool.name}",
@@ -265,7 +265,13 @@ class Batch(pulumi.ComponentResource):
                 "controllerName": f"{kueue.GROUP}/provisioning-request",
                 "parameters": {"apiGroup": kueue.GROUP, "kind": kind, "name": pool.name},
             },
-            opts=cluster.options(self, depends_on=[config]),
+            opts=self._queueing(cluster, config),
+        )
+
+    def _queueing(self, cluster: Cluster, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(
+            cluster.options(self._queues, depends_on=depends_on),
+            pulumi.ResourceOptions(aliases=[self._moved]),
         )
 
     def _kept(
@@ -273,9 +279,10 @@ class Batch(pulumi.ComponentResource):
     ) -> pulumi.ResourceOptions:
         """Options of an object that the stack may have declared in an earlier API version of Kueue:
         it is updated in place, because a replacement would wait for the jobs that use it."""
-        former = pulumi.Alias(type_=f"kubernetes:{kueue.GROUP}/{kueue.FORMER}:{kind}")
+        former = f"kubernetes:{kueue.GROUP}/{kueue.FORMER}:{kind}"
         return pulumi.ResourceOptions.merge(
-            cluster.options(self, depends_on=depends_on), pulumi.ResourceOptions(aliases=[former])
+            self._queueing(cluster, *depends_on),
+            pulumi.ResourceOptions(aliases=[pulumi.Alias(type_=former, parent=self)]),
         )
 
 

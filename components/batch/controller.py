@@ -49,7 +49,7 @@ class Controller(pulumi.ComponentResource):
                 # Both controllers comply with it: kubernetes.io, "Pod Security Standards".
                 "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
             },
-            opts=cluster.options(self, depends_on=kinds),
+            opts=cluster.options(self, depends_on=kinds[:1]),
         )
         before = [*kinds, *self._rights(), *self._configuration(), *self._webhooks()]
         self.deployment = kubernetes.apps.v1.Deployment(

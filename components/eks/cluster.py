@@ -44,6 +44,8 @@ class EksCluster(pulumi.ComponentResource):
     """Resources that must exist before a node starts, and must outlive it."""
     ready: list[pulumi.Resource]
     """Resources that must exist before pods can run, and must outlive them."""
+    reachable: Sequence[pulumi.Resource]
+    """Those of them without which the Kubernetes provider does not reach the cluster."""
     kubeconfig: pulumi.Output[str]
     security_groups: Sequence[pulumi.Input[str]]
     """The security group that EKS creates with the cluster, for its nodes."""
@@ -99,6 +101,7 @@ class EksCluster(pulumi.ComponentResource):
                 opts=child,
             )
         self.ready = [*system, *running, *access]
+        self.reachable = [*(system or running), *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones
         self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]

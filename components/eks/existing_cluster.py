@@ -34,6 +34,7 @@ class EksExistingCluster(pulumi.ComponentResource):
     before_nodes: list[pulumi.Resource]
     """Resources that must exist before a node starts, and must outlive it."""
     ready: Sequence[pulumi.Resource] = ()
+    reachable: Sequence[pulumi.Resource] = ()
     kubeconfig: pulumi.Output[str]
 
     def __init__(

@@ -20,10 +20,9 @@ def declare_karpenter(
     settings: EksSettings,
     eks: EksCluster | EksExistingCluster,
     cluster: Cluster,
-    opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Declares Karpenter, unless the cluster has an existing one, and the pools."""
-    args = settings.cluster
+    args, opts = settings.cluster, pulumi.ResourceOptions(parent=cluster.parent)
     before: list[pulumi.Resource] = list(eks.before_nodes)
     profile: aws.iam.InstanceProfile | None = None
     if eks.node_role is not None:
@@ -61,7 +60,13 @@ def declare_karpenter(
     )
 
     def declared(nodes: Nodes) -> EksKarpenterPool:
-        return EksKarpenterPool(nodes.name, nodes, cluster=cluster, depends_on=before, opts=opts)
+        return EksKarpenterPool(
+            nodes.name,
+            nodes,
+            cluster=cluster,
+            depends_on=before,
+            opts=cluster.component_options,
+        )
 
     others: list[Nodes | None] = []
     places = args.network.places
@@ -78,7 +83,6 @@ def declare_auto_mode(
     settings: EksSettings,
     eks: EksCluster | EksExistingCluster,
     cluster: Cluster,
-    opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Declares the pools of a cluster whose nodes EKS Auto Mode launches."""
     args = settings.cluster
@@ -97,7 +101,13 @@ def declare_auto_mode(
         for name, cpu in args.cpu_pools.items()
     ]
     pools: list[pulumi.Resource] = [
-        EksKarpenterPool(one.name, one, cluster=cluster, depends_on=eks.before_nodes, opts=opts)
+        EksKarpenterPool(
+            one.name,
+            one,
+            cluster=cluster,
+            depends_on=eks.before_nodes,
+            opts=cluster.component_options,
+        )
         for one in nodes
     ]
     if eks.control_plane is not None:

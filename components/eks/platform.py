@@ -68,7 +68,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             # answer, or does not accept anyone yet, unreachable from then on. An access entry and
             # the endpoint's name take seconds to work; the system nodes take minutes.
             # https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-            opts=pulumi.ResourceOptions(parent=runs.parent, depends_on=eks.ready),
+            opts=pulumi.ResourceOptions(parent=runs.parent, depends_on=eks.reachable),
         ),
         kubeconfig=eks.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
@@ -83,7 +83,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     launched: list[pulumi.Resource] = []
     if scaler.in_cluster:
         declare_pools = declare_auto_mode if scaler.serves_system else declare_karpenter
-        launched += declare_pools(settings, eks, cluster, top)
+        launched += declare_pools(settings, eks, cluster)
     _remember(settings, [eks, *groups, *launched], runs)
     if eks.control_plane or runs.claims:
         EksStorage(
@@ -92,7 +92,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             key=args.disks_encryption_key,
             default=eks.control_plane is not None,
             driver=scaler.disks,
-            opts=top,
+            opts=cluster.component_options,
         )
     if args.autoscaler is not None and scaler.node_groups:
         ClusterAutoscaler(

@@ -15,6 +15,7 @@ from pulumi import _types
 from pulumi.runtime import _callbacks, mocks, resource, rpc, stack
 from pulumi.runtime.proto import resource_pb2, source_pb2
 
+from stacks.engine.state import ROOT_TYPE
 from stacks.engine.urn import Urn, of_reference
 
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
@@ -73,6 +74,8 @@ class Registration:
     parent: str
     provider: str
     depends_on: frozenset[str]
+    property_dependencies: tuple[str, ...]
+    """Of each input, the resources whose outputs are in it; `depends_on` has them too."""
     ignore_changes: tuple[str, ...]
     protect: bool
     deleted_with: str
@@ -94,11 +97,16 @@ class Registration:
         """`type::name`."""
         return f"{self.type}::{self.name}"
 
+    def above(self) -> list[str]:
+        """The key of its parent, which is registered before it, unless that is the stack."""
+        urn = Urn.parse(self.parent) if self.parent else None
+        return [] if urn is None or urn.type == ROOT_TYPE else [f"{urn.type}::{urn.name}"]
+
     def behind(self) -> list[str]:
         """Keys of what it waits for, as often as the engine would look there."""
         provider = [of_reference(self.provider)[0]] if self.provider else []
         cluster = [self.deleted_with] if self.deleted_with else []
-        urns = [Urn.parse(urn) for urn in (*self.depends_on, *provider, *cluster)]
+        urns = map(Urn.parse, (*self.depends_on, *self.property_dependencies, *provider, *cluster))
         return [f"{urn.type}::{urn.name}" for urn in urns]
 
 
@@ -191,7 +199,7 @@ class Recording:
 
     def before(self, resource: Registration) -> frozenset[str]:
         """`type::name` of all that must stand before the resource, and are deleted after it."""
-        direct = {each.key: each.behind() for each in self.resources}
+        direct = {each.key: [*each.behind(), *each.above()] for each in self.resources}
         seen: set[str] = set()
         waiting = [resource.key]
         while waiting:
@@ -275,6 +283,9 @@ def _registration(request: Any) -> Registration:
         parent=request.parent,
         provider=request.provider,
         depends_on=frozenset(request.dependencies),
+        property_dependencies=tuple(
+            urn for found in request.propertyDependencies.values() for urn in found.urns
+        ),
         ignore_changes=tuple(request.ignoreChanges),
         protect=request.protect,
         deleted_with=request.deletedWith,

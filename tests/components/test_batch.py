@@ -478,7 +478,9 @@ def test_queues_of_a_stack_with_the_former_version_are_updated(
     create = kubernetes.apiextensions.CustomResource.__init__
 
     def noting(self: Any, name: str, **given: Any) -> None:
-        former[given["kind"]] = [alias.type_ for alias in given["opts"].aliases or ()]
+        aliases = given["opts"].aliases or ()
+        former[given["kind"]] = [alias.type_ for alias in aliases if alias.type_ is not ...]
+        assert {alias.parent._type for alias in aliases} <= {"gpu-cluster:batch:Batch"}
         create(self, name, **given)
 
     monkeypatch.setattr(kubernetes.apiextensions.CustomResource, "__init__", noting)

@@ -123,7 +123,6 @@ def test_the_provider_is_configured_once_the_cluster_can_be_used(
     assert {
         "aws:eks/accessPolicyAssociation:AccessPolicyAssociation::"
         "k8s-ml-123456789012:role/deployer",
-        "aws:eks/addon:Addon::k8s-ml-coredns",
         SYSTEM_GROUP,
     } <= outlived_by["pulumi:providers:kubernetes::k8s-ml"]
 
