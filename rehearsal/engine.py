@@ -15,7 +15,7 @@ from typing import Any
 
 import tools
 import tools.programs
-from rehearsal import secrets_key
+from rehearsal import processes, secrets_key
 from rehearsal.fork_server import launcher
 from rehearsal.processes import kill_tree, spawn_supervised
 from stacks.engine.pulumi import Pulumi
@@ -24,11 +24,6 @@ from stacks.engine.urn import Urn
 
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that return the rehearsal's token."""
-
-POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
-"""The file from which the policy pack reads its settings, if not policy/config.json."""
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTINGS)
-"""The only variables that the engine gets from the caller: no cloud credentials, proxy or home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
 """Prefixes that a provider and the engine put before the reason when a create fails partway."""
@@ -94,17 +89,16 @@ class Engine(Pulumi):
         # In a folder of this name the engine writes down, encrypted, each of its steps with all
         # properties, which takes up to a fifth of its time. It goes on if it cannot.
         (folder / "pulumi" / "logs").touch()
-        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        kept = processes.kept()
         path = [BIN, *in_front, *plugins, kept.get("PATH", os.defpath)]
         own = {
             **kept,
             "PATH": os.pathsep.join(map(str, path)),
             "HOME": str(folder / "home"),
-            "KUBECONFIG": os.devnull,
             # The language host looks for its executor in the cache, and HOME is not the usual one.
             "GPU_CLUSTER_CACHE": str(tools.programs.cache_folder()),
             "PULUMI_HOME": str(folder / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_BACKEND_URL": (folder / "state").as_uri(),
             "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -143,7 +137,13 @@ class Engine(Pulumi):
 
     def version(self) -> str:
         """The engine's version; also works after the sandbox is gone."""
-        done = subprocess.run([self.command, "version"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [self.command, "version"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout.strip()
 
     @property

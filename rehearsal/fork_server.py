@@ -11,7 +11,9 @@ import itertools
 import json
 import os
 import random
+import re
 import runpy
+import shlex
 import shutil
 import signal
 import socket
@@ -25,10 +27,9 @@ from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
-LAUNCHER = """#!{python} -IS
-import os, sys, _signal, _socket
+LAUNCHER = """import os, sys, _signal, _socket
 
 def passed_on(number, frame):
     try:
@@ -37,9 +38,10 @@ def passed_on(number, frame):
         return
 
 server = _socket.socket(_socket.AF_UNIX)
-server.connect({address!r})
+server.connect("/proc/self/fd/%d/socket" % os.open({folder!r}, os.O_RDONLY))
 variables = map("=".join, os.environ.items())
-asked = os.fsencode("\\0".join([os.getcwd(), str(len(sys.argv)), *sys.argv, *variables]))
+arguments = [{file!r}, *sys.argv[1:]]
+asked = os.fsencode("\\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables]))
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
 rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)]
 server.sendmsg([len(asked).to_bytes(8, "big")], rights)
@@ -60,12 +62,15 @@ while True:
         break
 sys.exit(code[0] if code else {killed})
 """
-"""The launcher ends with the program, and the program with it. It imports no site packages, and
-neither `json`, `signal` nor `socket`, which would double its processor time."""
+"""The launcher's program. It ends with the program that it launches, and that with it. It imports
+no site packages, and neither `json`, `signal` nor `socket`, which would double its processor
+time."""
 
 KILLED = 137
 """The exit code of a program that was killed, or that ended without Python noticing."""
 
+_LONGEST_FIRST_LINE = 127
+"""Bytes that every kernel reads of a script's first line; it splits them at the first blank."""
 SHARED = "GPU_CLUSTER_LAUNCHER"
 """Environment variable with the launcher of a longer-lived process, to use instead."""
 
@@ -80,16 +85,20 @@ def launcher() -> Path:
 
     for old in Path(tempfile.gettempdir()).glob("fork-server-*"):
         # A server has its log locked. Its process ID would not do: another PID namespace, such as
-        # a container's, may share the folder.
-        with suppress(OSError), (old / "log").open() as log:
+        # a container's, may share the folder. Other users may create folders of this name, too.
+        with suppress(OSError), _opened(old / "log") as log:
+            if os.fstat(log.fileno()).st_uid != os.geteuid():
+                continue
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(old, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
     # Unlike `atexit`, also runs at the end of a `multiprocessing` process.
     Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
-    address = str(folder / "socket")
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
+    # The path of a socket has at most 107 bytes; that of a temporary folder may be longer.
+    descriptor = os.open(folder, os.O_RDONLY)
+    listening.bind(f"/proc/self/fd/{descriptor}/socket")
+    os.close(descriptor)
     listening.listen(64)
     with (folder / "log").open("wb") as log:
         fcntl.flock(log, fcntl.LOCK_SH)  # until the server, which inherits it, ends
@@ -103,10 +112,25 @@ def launcher() -> Path:
             stderr=log,
         )
     listening.close()
-    file = folder / "python"
-    file.write_text(LAUNCHER.format(python=sys.executable, address=address, killed=KILLED))
+    file, program = folder / "python", folder / "launcher.py"
+    program.write_text(LAUNCHER.format(folder=str(folder), file=str(file), killed=KILLED))
+    file.write_text(_started_by(program))
     file.chmod(0o700)
     return file
+
+
+def _started_by(program: Path) -> str:
+    """A script that runs the program in this interpreter."""
+    line = f"#!{sys.executable} -IS"
+    if not re.search(r"\s", sys.executable) and len(os.fsencode(line)) < _LONGEST_FIRST_LINE:
+        return f"{line}\n{program.read_text()}"
+    # A shell takes 1 ms more, and may add variables to the environment.
+    return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(program))} "$@"\n'
+
+
+def _opened(file: Path) -> TextIO:
+    """Opens a file that another user may have replaced: never waits, follows no link."""
+    return os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
 
 
 def serve(listening: socket.socket, learnt: Path) -> None:

@@ -15,6 +15,14 @@ import psutil
 
 from tools import linux
 
+POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
+"""The file from which the policy pack reads its settings, if not policy/config.json."""
+KEPT = (
+    "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", "GOMAXPROCS",
+    POLICY_SETTINGS,
+)  # fmt: skip
+"""The only variables of the caller that anything in a rehearsal gets: no credentials, proxy, home,
+or address of a cluster, a cloud or a metadata server."""
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection uses a port that was picked."""
 
@@ -24,6 +32,14 @@ _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 class ProcessError(Exception):
     """A child did not start or ended too early; the message contains the end of its log."""
+
+
+def kept() -> dict[str, str]:
+    """The environment of what a rehearsal starts, before its own variables."""
+    return {
+        **{name: os.environ[name] for name in KEPT if name in os.environ},
+        "KUBECONFIG": os.devnull,
+    }
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -78,7 +94,7 @@ class Processes:
                 command,
                 no_listen=no_listen,
                 cwd=cwd,
-                env={**os.environ, **(env or {}), "REHEARSAL": self.mark},
+                env={**kept(), **(env or {}), "REHEARSAL": self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -18,7 +18,7 @@ from pulumi.runtime.proto import provider_pb2
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.faults import Faults
 from tools import linux
-from tools.peers import UNLIMITED, InBackground, close_to_others, grpc_server
+from tools.peers import InBackground, channel_to, close_to_others, grpc_server
 
 STARTS = Path(__file__).with_name("proxied_plugin.py")
 _OPERATIONS: Mapping[str, Any] = {
@@ -71,7 +71,7 @@ class ProxiedPlugins:
 @contextmanager
 def _proxy(plugin: int, faults: Faults) -> Iterator[int]:
     """Runs a proxy for the plugin at a port; yields the proxy's port."""
-    with grpc.insecure_channel(f"127.0.0.1:{plugin}", options=UNLIMITED) as channel:
+    with channel_to(f"127.0.0.1:{plugin}") as channel:
         server, port = grpc_server(128, "proxied-plugin", [_PassingOn(channel, faults)])
         server.start()
         try:

@@ -40,7 +40,7 @@ from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
-from rehearsal.processes import ProcessError, Processes
+from rehearsal.processes import ProcessError, Processes, kept
 from rehearsal.program_copy import copied
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
@@ -310,14 +310,15 @@ class Sandbox:
             name: port for name, port in self._served.ports.items() if name not in self._official
         }
         if "kubernetes" not in self._official:
-            path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             environment = {
-                **os.environ,
-                "PATH": path,
+                **kept(),
+                "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
                 "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
                 **self._served.environment,
             }
-            kubernetes = KubernetesProviderServer(environment, self._faults)
+            kubernetes = KubernetesProviderServer(
+                environment, self._faults, only=self.control_plane.endpoint
+            )
             kubernetes.start()
             self.drop_plugins = kubernetes.drop
             self._ending.callback(kubernetes.stop)

@@ -15,7 +15,11 @@ from rehearsal.plugins.official import running
 from stacks.outcome import CheckError
 
 _SEED = b"the same generated names on both sides"
-_UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_metadata_size", 2**24)]
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_metadata_size", 2**24),
+    ("grpc.enable_http_proxy", 0),
+]
 """An error may contain a whole state in its metadata."""
 _PATIENCE = 600
 """Seconds within which a plugin responds even on the busiest machine."""
@@ -59,7 +63,7 @@ class Plugin:
 
     def _connect(self, port: int) -> str:
         """Configures the plugin on this port; returns its version."""
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_UNLIMITED)
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_OPTIONS)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=_PATIENCE).version
         self._stub.Configure(

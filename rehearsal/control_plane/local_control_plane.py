@@ -84,9 +84,13 @@ class LocalControlPlane:
 
     def client(self) -> Any:
         """A `kubernetes.client.ApiClient` with administrator rights."""
+        import kubernetes.client
         import kubernetes.config  # costs half a second that a rehearsal does not need
 
-        return kubernetes.config.new_client_from_config(str(self.kubeconfig))
+        configuration = kubernetes.client.Configuration()
+        kubernetes.config.load_kube_config(str(self.kubeconfig), client_configuration=configuration)
+        configuration.proxy = None  # the environment's, which does not reach loopback
+        return kubernetes.client.ApiClient(configuration)
 
     def ensure_started(self) -> None:
         """Returns when the API server responds; starts an empty one if none is running."""

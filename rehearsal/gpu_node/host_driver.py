@@ -13,6 +13,7 @@ from pathlib import Path
 import tools
 from rehearsal.gpu_node import runtime_config
 from rehearsal.gpu_node.machine import Machine, NodeError
+from rehearsal.processes import kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ def _environment(machine: Machine) -> dict[str, str]:
     path = [str(machine.nvidia_smi.parent), os.environ.get("PATH", os.defpath)]
     libraries = [*map(str, machine.libraries), os.environ.get("LD_LIBRARY_PATH", "")]
     return {
-        **os.environ,
+        **kept(),
         "PATH": os.pathsep.join(path),
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
     }

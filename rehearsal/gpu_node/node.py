@@ -23,7 +23,7 @@ from rehearsal.gpu_node.machine import NAME
 from rehearsal.gpu_node.pod_names import PodNames
 from rehearsal.nodes.pods import holds
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.processes import ProcessError, Processes, free_port, too_slow
+from rehearsal.processes import ProcessError, Processes, free_port, kept, too_slow
 from rehearsal.simulators.cloud import NodeGroup
 from tools.linux import boot
 
@@ -232,7 +232,7 @@ class RealNode:
 
     def _try_ctr(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [str(tools.binary("ctr")), f"--address={self._socket}", "--namespace=k8s.io"]
-        return subprocess.run([*command, *arguments], capture_output=True, text=True)
+        return subprocess.run([*command, *arguments], env=kept(), capture_output=True, text=True)
 
     def _node(self) -> Any:
         return self._control_plane.api.get(f"/api/v1/nodes/{NAME}")

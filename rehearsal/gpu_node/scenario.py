@@ -14,7 +14,7 @@ from typing import Any
 from components.gpu.acceptance_args import job_name
 from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_program.report import text as result_text
-from rehearsal.engine import POLICY_SETTINGS, run_in_thread
+from rehearsal.engine import run_in_thread
 from rehearsal.gpu_node import overrides
 from rehearsal.gpu_node.lost_worker import LostWorker
 from rehearsal.gpu_node.machine import NAME, Machine
@@ -23,6 +23,7 @@ from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.status import View
 from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.pods import allocatable_gpus, condition, phase
+from rehearsal.processes import POLICY_SETTINGS
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
 from stacks.definition.settings import config_of, settings_of

@@ -15,6 +15,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
 
 from stacks.outcome import CheckError
+from tools.peers import channel_to
 
 SECONDS = 30.0
 """How long a plugin may take to report its version."""
@@ -100,7 +101,7 @@ def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path,
 def _asked(program: Path) -> str:
     """The version that the plugin reports to the engine; empty if it reports none."""
     try:
-        with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        with running(program, {}) as port, channel_to(f"127.0.0.1:{port}") as channel:
             stub = provider_pb2_grpc.ResourceProviderStub(channel)
             return str(stub.GetPluginInfo(empty_pb2.Empty(), timeout=SECONDS).version)
     except (CheckError, grpc.RpcError):

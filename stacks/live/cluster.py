@@ -14,6 +14,7 @@ import urllib3
 import yaml
 
 from components.catalog.clouds import CLOUDS
+from stacks.capacity.questions import on_this_machine
 from stacks.definition.settings import ROOT, config_of, kubeconfig_output, own_kubeconfig
 from stacks.outcome import CheckError
 
@@ -76,6 +77,9 @@ def client_of(kubeconfig: str) -> Any:
             client = kubernetes.config.new_client_from_config_dict(
                 document, client_configuration=configuration
             )
+        if on_this_machine(configuration.host):
+            configuration.proxy = None
+            client = kubernetes.client.ApiClient(configuration)
     except (
         kubernetes.config.ConfigException, yaml.YAMLError, TypeError, ValueError, AttributeError,
     ) as error:  # fmt: skip

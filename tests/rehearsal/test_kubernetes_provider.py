@@ -3,6 +3,7 @@
 Only a real API server shows defaults, conflicts, dry runs, finalizers and strict validation.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ def config(plane: LocalControlPlane) -> str:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[KubernetesProviderServer]:
-    serving = KubernetesProviderServer()
+    serving = KubernetesProviderServer(os.environ)
     serving.start()
     yield serving
     serving.stop()

@@ -5,6 +5,7 @@ Only the engine shows whether states, secrets, replacements and half-made object
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ class Stack:
 
 @pytest.fixture
 def stack(tmp_path: Path, plane: LocalControlPlane) -> Iterator[Stack]:
-    server = KubernetesProviderServer()
+    server = KubernetesProviderServer(os.environ)
     server.start()
     config = kubeconfig(plane.endpoint, plane.ca_certificate, {"token": plane.pki.token})
     yield Stack(tmp_path, server.port, config)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import kubernetes.client
 import kubernetes.config
@@ -32,14 +33,17 @@ class Unreachable(Exception):
 class Cluster:
     """The configured user's access to one API server. Thread-safe."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, settings: Settings, environment: Mapping[str, str], only: str | None = None
+    ) -> None:
+        """`only`: host and port of the only server to connect to. Raises Unreachable."""
         try:
             document, folder = load_kubeconfig(settings.kubeconfig, environment)
         except KubeconfigError as error:
             raise Unreachable(
                 f"failed to parse kubeconfig data in `kubernetes:config:kubeconfig`- {error}"
             ) from None
-        self._client, namespace = _client(document, folder, settings, environment)
+        self._client, namespace = _client(document, folder, settings, environment, only)
         self.namespace = settings.namespace or namespace or "default"
         self._timeout = settings.timeout or 30.0
         self._kinds: dict[Kind, tuple[str, bool]] = {}
@@ -163,7 +167,11 @@ class Cluster:
 
 
 def _client(
-    document: Any, folder: Path, settings: Settings, environment: Mapping[str, str]
+    document: Any,
+    folder: Path,
+    settings: Settings,
+    environment: Mapping[str, str],
+    only: str | None,
 ) -> tuple[Any, str]:
     """An API client for the chosen context, and the context's namespace."""
     document = copy.deepcopy(document)
@@ -179,6 +187,15 @@ def _client(
     context = contexts[chosen]
     if settings.cluster:
         context["cluster"] = settings.cluster
+    for cluster in document.get("clusters") or []:
+        # Before a program of the kubeconfig runs, and before a token is sent.
+        if cluster.get("name") == context.get("cluster") and only is not None:
+            server = str((cluster.get("cluster") or {}).get("server"))
+            if urlsplit(server).netloc != only:
+                raise Unreachable(
+                    f"the kubeconfig's server {server} is not the rehearsal's own cluster, the "
+                    "only one that a rehearsal reaches; use the kubeconfig of the stack's cluster"
+                )
     users = {each.get("name"): each.get("user") or {} for each in document.get("users", [])}
     plugin = users.get(context.get("user"), {}).get("exec")
     if plugin:
@@ -201,6 +218,8 @@ def _client(
     # Like Go's crypto/x509, with which the official plugin is built: replaces the system's roots.
     if not configuration.ssl_ca_cert and (roots := environment.get("SSL_CERT_FILE")):
         configuration.ssl_ca_cert = roots
+    if only is not None:  # on loopback: no proxy reaches it
+        configuration.proxy = None
     configuration.connection_pool_maxsize = _POOL
     configuration.retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, other=0)
     return kubernetes.client.ApiClient(configuration), context.get("namespace") or ""

@@ -61,14 +61,16 @@ _IF_DELETED = (
 class Provider:
     """Thread-safe: the engine works on many resources at once."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str], log: Log) -> None:
+    def __init__(
+        self, settings: Settings, environment: Mapping[str, str], log: Log, only: str | None = None
+    ) -> None:
         self._settings = settings
         self._log = log
         self.cancelled = threading.Event()
         self._cluster: Cluster | None = None
         self._reason = ""
         try:
-            self._cluster = Cluster(settings, environment)
+            self._cluster = Cluster(settings, environment, only)
         except Unreachable as error:
             self._reason = str(error)
 

@@ -5,7 +5,6 @@ connection, which identifies the provider that a request is for.
 """
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ from rehearsal.plugins.kubernetes.resource import (
 )
 from rehearsal.plugins.kubernetes.wire import decode, encode
 from rehearsal.plugins.official import sdk_version
-from tools.peers import grpc_server
+from tools.peers import channel_to, grpc_server
 
 _OPERATIONS = 128
 """The most resources in progress at once; a wait occupies one of these threads."""
@@ -49,13 +48,16 @@ class KubernetesProviderServer:
     `PULUMI_DEBUG_PROVIDERS=kubernetes:<port>`."""
 
     def __init__(
-        self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
+        self,
+        environment: Mapping[str, str],
+        faults: Faults | None = None,
+        *,
+        only: str | None = None,
     ) -> None:
-        """`environment`: that of a plugin's process; its PATH finds the kubeconfig's programs."""
+        """`environment`: that of a plugin's process; its PATH finds the kubeconfig's programs.
+        `only`: host and port of the only API server that it connects to; None if any will do."""
         self._server, self.port = grpc_server(_OPERATIONS, "kubernetes-provider")
-        self._servicer = Servicer(
-            dict(os.environ if environment is None else environment), faults or Faults()
-        )
+        self._servicer = Servicer(dict(environment), faults or Faults(), only)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self._servicer, self._server)
 
     def start(self) -> None:
@@ -74,8 +76,10 @@ class KubernetesProviderServer:
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """Translates requests to calls of the connection's provider. Thread-safe."""
 
-    def __init__(self, environment: Mapping[str, str], faults: Faults) -> None:
-        self._environment = environment
+    def __init__(
+        self, environment: Mapping[str, str], faults: Faults, only: str | None = None
+    ) -> None:
+        self._environment, self._only = environment, only
         self._faults = faults
         self._providers: dict[str, Provider] = {}
         self._engines: dict[str, Any] = {}
@@ -109,7 +113,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 old.close()
             if channel := self._engines.pop(context.peer(), None):
                 channel.close()
-            self._engines[context.peer()] = grpc.insecure_channel(request.address)
+            self._engines[context.peer()] = channel_to(request.address)
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
@@ -148,6 +152,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             provider_args.read(decode(request.args), self._environment),
             self._environment,
             self._log(context.peer()),
+            self._only,
         )
         with self._lock:
             self._providers[context.peer()] = configured

@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,12 +120,13 @@ def test_a_program_that_dies_before_it_reads_a_signal_ends_its_launcher_quietly(
     """The engine that refuses a preview sends one signal and then another; the second one is lost
     with the program, and its connection is reset."""
     address, file = str(tmp_path / "socket"), tmp_path / "python"
-    file.write_text(LAUNCHER.format(python=sys.executable, address=address, killed=KILLED))
-    file.chmod(0o700)
+    file.write_text(LAUNCHER.format(folder=str(tmp_path), file=str(file), killed=KILLED))
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
-        program = subprocess.Popen([file, "-c", ""], stderr=subprocess.PIPE, text=True)
+        program = subprocess.Popen(
+            [sys.executable, "-IS", file, "-c", ""], stderr=subprocess.PIPE, text=True
+        )
         client, _ = server.accept()
         with client:
             head, streams, _, _ = socket.recv_fds(client, 8, 3)
@@ -189,3 +192,47 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
         subprocess.run([sys.executable, "-c", code], **started)
         assert used.exists()
         running.stdin.close()
+
+
+@pytest.mark.parametrize("folder", ["a b", "ü#%41?", "x" * 120])
+def test_paths_may_be_long_and_have_blanks(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel splits a script's first line at blanks; a socket's path has at most 107 bytes."""
+    (tmp_path / folder).mkdir()
+    python = tmp_path / folder / "python"
+    python.symlink_to(sys.executable)
+    monkeypatch.delenv(SHARED, raising=False)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    file = launcher.__wrapped__()
+    done = run(str(file), "-c", "import sys; print(sys.argv[1:], sys.executable)", "a b")
+    assert (done.stdout, done.stderr) == (f"['a b'] {file}\n", "")
+
+
+def a_pipe(log: Path) -> None:
+    os.mkfifo(log)
+
+
+def a_link(log: Path) -> None:
+    log.symlink_to("/etc/hostname")
+
+
+def another_users(log: Path) -> None:
+    log.touch()
+    os.chown(log, 1, 1)
+
+
+@pytest.mark.parametrize("left", [a_pipe, a_link, another_users])
+def test_what_another_user_left_in_the_temporary_folder_is_ignored(
+    left: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening a pipe would wait for a writer, in everybody's rehearsals."""
+    if left is another_users and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    (tmp_path / "fork-server-x").mkdir()
+    left(tmp_path / "fork-server-x" / "log")
+    monkeypatch.delenv(SHARED, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run(str(launcher.__wrapped__()), "-c", "print(1)").stdout == "1\n"
+    assert (tmp_path / "fork-server-x").exists() == (left is not a_pipe)

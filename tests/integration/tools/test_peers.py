@@ -144,7 +144,7 @@ def test_a_client_of_both_families_is_known_without_the_tables() -> None:
 
 
 def kubernetes() -> tuple[int, Callable[[], None]]:
-    server = KubernetesProviderServer()
+    server = KubernetesProviderServer(os.environ)
     server.start()
     return server.port, server.stop
 

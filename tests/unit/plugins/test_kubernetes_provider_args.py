@@ -1,6 +1,7 @@
 """The arguments of a Kubernetes provider resource as the offline plugin reads them."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,17 @@ def test_unusable_clusters(given: Settings, reason: str) -> None:
     """A cluster that cannot be used says why."""
     with pytest.raises(Unreachable, match=reason):
         Cluster(given, {})
+
+
+def test_a_rehearsal_connects_to_its_own_cluster_only(tmp_path: Path) -> None:
+    """Neither is a token sent to another one, nor does the program run that would fetch one."""
+    document = yaml.safe_load(kubeconfig("https://203.0.113.7"))
+    ran = tmp_path / "ran"
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch"}
+    document["users"][0]["user"] = {
+        "exec": {**command, "args": [str(ran)], "interactiveMode": "Never"}
+    }
+    given = Settings(kubeconfig=yaml.safe_dump(document))
+    with pytest.raises(Unreachable, match=r"server https://203\.0\.113\.7 is not the rehearsal's"):
+        Cluster(given, {"PATH": os.defpath}, "127.0.0.1:6443")
+    assert not ran.exists()

@@ -143,6 +143,36 @@ def test_a_process_id_is_only_used_where_it_is_valid() -> None:
     assert found == set(BY_PROCESS_ID)
 
 
+WITH_THE_USERS_ENVIRONMENT = {
+    "rehearsal/change.py": "git, in the user's checkout",
+    "rehearsal/fork_server.py": "a copy of it gets the environment of its launcher",
+    "rehearsal/gpu_node/machine.py": "nvidia-smi",
+    "rehearsal/gpu_node/pytorch.py": "the machine's own Python, and ldd",
+    "rehearsal/held.py": "builds programs, which may need a proxy; its clients use none",
+    "rehearsal/inventory_file.py": "reads the user's real cluster",
+    "rehearsal/proxied_plugin.py": "the engine's environment",
+}
+"""File of the rehearsal that starts a program without saying its environment -> why it may."""
+
+
+def test_what_a_rehearsal_starts_gets_its_environment_from_one_list() -> None:
+    """`processes.kept`: credentials, kubeconfigs and proxies of the user reach no program."""
+    inherits = set[str]()
+    for path in (ROOT / "rehearsal").rglob("*.py"):
+        name, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                starts = r"(subprocess\.(run|Popen|check_\w+)|(processes\.)?spawn_supervised)"
+                keywords = {keyword.arg for keyword in node.keywords}
+                if re.fullmatch(starts, ast.unparse(node.func)) and not keywords & {"env", None}:
+                    inherits.add(name)
+            elif isinstance(node, ast.Dict) and None in node.keys:
+                whole = [v for k, v in zip(node.keys, node.values, strict=True) if k is None]
+                copied = [v for v in whole if ast.unparse(v) == "os.environ"]
+                assert not copied or name == "rehearsal/gpu_node/namespaces.py", name
+    assert inherits == set(WITH_THE_USERS_ENVIRONMENT)
+
+
 DOORS = {
     "__main__.py": "the Pulumi program",
     "cli/__main__.py": "gpu-cluster where the package is not installed",
