@@ -187,6 +187,8 @@ class Access:
     name."""
     emails: bool = False
     """Whether Kubernetes identifies people and groups by their e-mail addresses."""
+    groups_need: str = ""
+    """The setting without which the cluster does not know who is in a group; empty if it does."""
     region: str = ""
     """The AWS region; empty on other clouds."""
     check_arns: Callable[[Iterable[tuple[str, str]]], None] = lambda _: None

@@ -79,6 +79,13 @@ def lower(old: str, new: str) -> Verdict:
     return None
 
 
+_SECURITY_GROUP = matching(
+    "a group such as gke-security-groups@example.com, which must have this name in your domain",
+    re.compile(r"gke-security-groups@[a-z0-9][-a-z0-9]*(?:\.[-a-z0-9]+)+"),
+)
+"""cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac, "Configure your groups"."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
@@ -169,6 +176,15 @@ class GkeControlPlaneArgs:
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
     in addition to Google's own encryption at rest. It must be in the cluster's region, and GKE's
     service agent needs `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
+    security_group: Annotated[
+        str | None,
+        _SECURITY_GROUP,
+        OnChange(kept("turn it off with gcloud container clusters update --security-group=")),
+        Sent("Cluster authenticatorGroupsConfig.securityGroup"),
+        Tries("gke-security-groups@example.com"),
+    ] = None
+    """The Google Group whose nested groups may have rights in the cluster, so that members of teams
+    can be groups: `gke-security-groups@DOMAIN`, the only name that Google accepts."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("Cluster resourceLabels"),

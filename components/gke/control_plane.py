@@ -50,6 +50,9 @@ def control_plane(
         "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_encryption_key}
         if args.secrets_encryption_key
         else {"state": "DECRYPTED"},
+        "authenticator_groups_config": {"security_group": args.security_group}
+        if args.security_group
+        else None,
         "master_auth": {"client_certificate_config": {"issue_client_certificate": False}},
         "workload_identity_config": {"workload_pool": f"{project}.svc.id.goog"},
         "security_posture_config": {

@@ -85,7 +85,9 @@ class GkeSettings:
     @property
     def access(self) -> Access:
         """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
-        return access(self.cluster.network)
+        cluster = self.cluster
+        group = cluster.security_group if isinstance(cluster, GkeClusterArgs) else ""
+        return access(cluster.network, security_group=group)
 
 
 def resolve(

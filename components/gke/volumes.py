@@ -17,11 +17,18 @@ _AUTOPILOT_LIMITS = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "10Gi"
 """On Autopilot, every container has limits, and its requests equal them."""
 
 
-def access(network: GkeNetworkArgs | GkeExistingNetworkArgs, *, autopilot: bool = False) -> Access:
-    """Access of the stack's pods, for a cluster in this network."""
+def access(
+    network: GkeNetworkArgs | GkeExistingNetworkArgs,
+    *,
+    autopilot: bool = False,
+    security_group: str | None,
+) -> Access:
+    """Access to a cluster in this network, and that of the stack's pods. `security_group`: empty
+    if only the cluster's owner knows it."""
     limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
         emails=True,
+        groups_need="cluster.securityGroup" if security_group is None else "",
         rights="roles",
         buckets=BucketDriver(
             driver="gcsfuse.csi.storage.gke.io",

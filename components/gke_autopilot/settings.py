@@ -43,7 +43,9 @@ class GkeAutopilotSettings:
     @property
     def access(self) -> Access:
         """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
-        return access(self.cluster.network, autopilot=True)
+        return access(
+            self.cluster.network, autopilot=True, security_group=self.cluster.security_group
+        )
 
 
 def resolve(

@@ -114,6 +114,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *_in_team_quotas(settings),
         *_without_pods(settings),
         *_without_disk(settings),
+        *_unknown_groups(settings),
         *_overfull(settings),
         *_without_keda(settings),
     ]
@@ -226,6 +227,18 @@ def _without_disk(settings: Settings[Any]) -> Iterator[str]:
                 f"{pods.path}.requests.ephemeralStorage: is not set, so that each container gets "
                 f"{pods.default_disk} of disk, and a pod that writes more, such as a model that it "
                 "downloads, is evicted; set it"
+            )
+
+
+def _unknown_groups(settings: Settings[Any]) -> Iterator[str]:
+    """Warns of groups that have no members as far as the cluster knows."""
+    key = settings.own.access.groups_need
+    for name, queue in (settings.batch.queues if settings.batch and key else {}).items():
+        if queue.groups:
+            yield (
+                f"{NAMESPACE}:{queue.key(name, 'groups')}: {queue.groups[0]} and other groups have "
+                f"no rights, because the cluster does not ask Google who is in them; set {key}, or "
+                "list users"
             )
 
 

@@ -75,6 +75,27 @@ def test_a_team_has_a_queue_namespaces_and_people() -> None:
     assert check_groups(settings) == []
 
 
+@pytest.mark.parametrize("stack", ["dev", "autopilot"])
+def test_a_group_without_members_is_warned_of(stack: str) -> None:
+    """GKE asks Google who is in a group only if the cluster names the one that contains it."""
+    values = values_of(stack)
+    pool = next(iter(values["gpu-cluster:gpuPools"]))
+    team = {"members": ["group:vision@example.com"], "gpus": {pool: 1}}
+    values["gpu-cluster:teams"] = {"vision": team}
+    values["gpu-cluster:workloads"] = {}
+    lines = []
+    for group in (None, "gke-security-groups@example.com"):
+        if group:
+            values["gpu-cluster:cluster"]["securityGroup"] = group
+        found = warnings(from_config(as_engine_config(values)))
+        lines.append([line for line in found if "securityGroup" in line])
+    assert [len(each) for each in lines] == [1, 0]
+    assert lines[0][0].startswith("gpu-cluster:teams.vision.members: vision@example.com")
+    values["gpu-cluster:cluster"]["securityGroup"] = "admins@example.com"
+    with pytest.raises(ValueError, match=r"securityGroup: 'admins@example[.]com' is not a group"):
+        from_config(as_engine_config(values))
+
+
 def test_what_is_not_lent_cannot_be_borrowed() -> None:
     """A team that only borrows then has none, and is refused."""
     values = gke(lend=False)
