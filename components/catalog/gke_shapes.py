@@ -38,7 +38,16 @@ _PRICES: Final[Mapping[str, tuple[float, float]]] = {
     "n1-custom": (0.033174, 0.004446),
     "n2": (0.031611, 0.004237),
     "n2d": (0.027502, 0.003686),
+    "n4": (0.03082073, 0.004131075),
+    "t2d": (0.027502, 0.003686),
+    "c2": (0.03398, 0.00455),
+    "c2d": (0.029563, 0.003959),
+    "c3": (0.03398, 0.00456),
+    "c3d": (0.02956, 0.003956),
+    "c4": (0.03465, 0.003938),
 }
+"""Family -> dollars per vCPU and GiB. C3, C4 and later: GoogleCloudPlatform/cluster-autoscaler
+7d250507, deprecated_machine_types_config.go (2026-08-21), which has the same for the others."""
 
 _SHAPES: Final[Mapping[str, _Shape]] = {
     "e2-standard": _shape("e2", 4, 2, 4, 8, 16, 32),

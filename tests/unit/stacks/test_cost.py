@@ -384,7 +384,7 @@ def test_a_group_of_several_instance_types_costs_its_dearest() -> None:
 
 def test_an_unknown_machine_or_card_has_no_price() -> None:
     """What the catalogue does not have, costs an unknown amount."""
-    assert gke_node("c4-standard-8").most is None
+    assert gke_node("c4a-standard-8").most is None
     assert gke_node("n1-standard-4", "nvidia-unheard-of", 1).most is None
     assert eks_node([]).most is None
 
