@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from rehearsal.nodes.bounds import Bounds
 from rehearsal.nodes.kwok import Kwok
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
+from rehearsal.nodes.pods import full_name
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0
 """How long the machines of an existing cluster may take to join."""
+OWNERS_SECONDS = 60.0
+"""How long its owner's Deployments may take to be available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,8 +401,26 @@ class Sandbox:
                 )
             time.sleep(0.05)
         if PLATFORMS[self.program.platform].cloud is not None:
-            with_objects(self.control_plane.api, objects(self.stack, self.options.inventories))
+            theirs = objects(self.stack, self.options.inventories)
+            with_objects(self.control_plane.api, theirs)
+            self._wait_for_owners([one for one in theirs if one["kind"] == "Deployment"])
             self._foreign = owners_objects(self.control_plane.api)
+
+    def _wait_for_owners(self, deployments: Sequence[Mapping[str, Any]]) -> None:
+        """Waits until what runs in the owner's cluster is up, as it was long before the stack. What
+        never is, such as an autoscaler without its rights, is reported by what it does not do."""
+        named = [one["metadata"] for one in deployments]
+        names = {f"{each.get('namespace', 'default')}/{each['name']}" for each in named}
+        deadline = time.monotonic() + OWNERS_SECONDS
+        while time.monotonic() < deadline:
+            ready = {
+                full_name(one)
+                for one in self.cluster_cache.all("Deployment")
+                if (one.get("status") or {}).get("availableReplicas")
+            }
+            if names <= ready:
+                return
+            time.sleep(0.1)
 
     @property
     def foreign(self) -> bool:
