@@ -483,7 +483,7 @@ class Rehearsal:
         if workers.workers(pods):
             nodes = [*sandbox.cluster_cache.gpu_nodes, *sandbox.cluster_cache.nodes]
             wrong += topology.scattered(pods, nodes)
-            wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
+            wrong += [*workers.crowded(pods, pod_lives(events)), *workers.reachable(pods, policies)]
         wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
         return wrong + self._without_volumes(pods)
 

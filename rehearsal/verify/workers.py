@@ -1,12 +1,12 @@
 """Checks of a JobSet's workers: one node each, and not reachable from other pods."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from components.kube.partial import all_of
 from components.kube.selectors import requirement
-from rehearsal.nodes.pods import gpus_asked, phase
+from rehearsal.nodes.pods import full_name, gpus_asked, phase
+from rehearsal.report import PodLife
 
 Object = Mapping[str, Any]
 
@@ -14,18 +14,30 @@ JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 
-def crowded(pods: Iterable[Object]) -> list[str]:
-    """Nodes that several workers of one attempt shared: each has fewer GPUs than a machine, and the
-    intended traffic between nodes does not occur."""
-    count: Counter[tuple[str, str, str]] = Counter()
+def crowded(pods: Iterable[Object], lives: Iterable[PodLife] = ()) -> list[str]:
+    """Nodes that several workers of one attempt shared at a time: each has fewer GPUs than a
+    machine, and the intended traffic between nodes does not occur.
+
+    A simulated worker may succeed before the next one starts, for which a real one would wait.
+    """
+    times = {life.name: life for life in lives}
+    there: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for pod in workers(pods):
         labels, node = pod["metadata"]["labels"], pod["spec"].get("nodeName")
         if node and phase(pod) not in ("failed", "deleting"):
-            count[_name(pod), str(labels.get(ATTEMPT)), node] += 1
+            life = times.get(full_name(pod))
+            began = life.bound if life and life.bound is not None else 0.0
+            ended = life.done if life and life.done is not None else float("inf")
+            key = _name(pod), str(labels.get(ATTEMPT)), node
+            there.setdefault(key, []).append((began, ended))
+    most = [
+        (name, node, max(sum(began <= at < ended for began, ended in spans) for at, _ in spans))
+        for (name, _, node), spans in there.items()
+    ]
     return [
         f"training job {name}: {number} of its workers were on node {node}, but each needs its "
         "own node"
-        for (name, _, node), number in count.items()
+        for name, node, number in most
         if number > 1
     ]
 

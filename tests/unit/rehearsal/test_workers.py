@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal.report import PodLife
 from rehearsal.verify.workers import crowded, reachable
 from tests.unit.rehearsal.rehearsed import GPU, pod
 
@@ -40,6 +41,19 @@ def test_two_workers_on_a_node_are_named() -> None:
     assert crowded([worker(0, "a", phase="Succeeded"), worker(1, "a")]) == [
         "training job default/ddp: 2 of its workers were on node a, but each needs its own node"
     ]
+
+
+@pytest.mark.parametrize(("second", "shared"), [(4.0, True), (5.0, False)])
+def test_one_worker_after_the_other_shares_no_node(second: float, shared: bool) -> None:
+    """A simulated one waits for no other, and its node is free for the next."""
+    times = [(0, 1.0, 5.0), (1, second, None)]
+    lives = [
+        PodLife(name=f"default/ddp-{number}", workload="Job default/ddp-workers-0", gpus=1,
+                created=0.0, bound=bound, done=done)
+        for number, bound, done in times
+    ]  # fmt: skip
+    pods = [worker(0, "a", phase="Succeeded"), worker(1, "a")]
+    assert bool(crowded(pods, lives)) is shared
 
 
 @pytest.mark.parametrize(
