@@ -23,6 +23,15 @@ _ATTACHMENTS = (
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
     "aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
 )
+_SHARED = {
+    "aws:sqs/queuePolicy:QueuePolicy": "policy",
+    "aws:sqs/queue:Queue": "policy",
+    "aws:sns/topicPolicy:TopicPolicy": "policy",
+    "aws:sns/topic:Topic": "policy",
+    "aws:s3/bucketPolicy:BucketPolicy": "policy",
+}
+"""Types with a resource's own policy, which services of AWS use on behalf of every account."""
+_SOURCES = ("aws:sourcearn", "aws:sourceaccount", "aws:sourceorgid", "aws:sourceorgpaths")
 PERMISSIONS_TOO_BROAD = {
     "policies": texts(
         *AWS_POLICIES, about="Patterns of AWS managed policies that are never attached."
@@ -53,6 +62,9 @@ def permissions_too_broad(
         for inline in each(props, "inlinePolicies"):
             for statement in _statements(get(inline, "policy")):
                 yield from _statement(resource.name, statement, unscoped)
+    if resource.type in _SHARED:
+        for statement in _statements(get(props, _SHARED[resource.type])):
+            yield from _of_any_account(resource.name, statement)
     if resource.type in _POLICIES:
         trust = resource.type == "aws:iam/role:Role"
         for statement in _statements(get(props, _POLICIES[resource.type])):
@@ -88,6 +100,24 @@ def _trust(name: str, statement: Any) -> Iterator[str]:
     anybody = principal == "*" or "*" in _texts(get(principal, "AWS"))
     if get(statement, "Effect") == "Allow" and anybody and not get(statement, "Condition"):
         yield f"role {name} can be assumed by anybody; name the principals"
+
+
+def _of_any_account(name: str, statement: Any) -> Iterator[str]:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html"""
+    services = _texts(get(get(statement, "Principal"), "Service"))
+    conditions = get(statement, "Condition")
+    keys = [
+        key.lower()
+        for condition in (conditions.values() if isinstance(conditions, dict) else ())
+        for key in (condition if isinstance(condition, dict) else ())
+    ]
+    if get(statement, "Effect") != "Allow" or any(key in _SOURCES for key in keys):
+        return
+    for service in services:
+        yield (
+            f"the policy of {name} admits {service} on behalf of every AWS account; add a "
+            "condition on aws:SourceArn or aws:SourceAccount"
+        )
 
 
 def _statements(document: Any) -> list[Any]:

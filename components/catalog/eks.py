@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -197,6 +197,11 @@ class KubernetesVersion:
     extended_until: date | None
     """The day from which EKS creates no cluster with this version and upgrades existing ones.
     During extended support, the control plane costs six times as much."""
+
+
+NOTICE: Final = timedelta(days=60)
+"""How long before a date of this catalog a stack that it concerns gets a warning: EKS announces the
+end of support 60 days before (docs, "Kubernetes version lifecycle", read 2026-11-28)."""
 
 
 KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(

@@ -20,7 +20,7 @@ from .kubeconfig import kubeconfig
 from .network import EksNetwork
 from .node_group import METADATA_OPTIONS, tag_specifications, volume
 from .provider_args import AwsProviderArgs
-from .releases import addons_warning
+from .releases import cluster_check
 from .scaling import ignored, scaling_config, size_check
 from .users import declare_users
 
@@ -173,7 +173,7 @@ class EksCluster(pulumi.ComponentResource):
                 delete_before_replace=True,
                 # EKS cannot move a control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],
-                hooks=addons_warning(
+                hooks=cluster_check(
                     name,
                     [addon.name for addon in addons if addon.name not in args.addon_versions],
                     scaler=SCALERS[args.scaler],

@@ -206,7 +206,8 @@ class EksClusterArgs:
         Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
     ] = DEFAULT_VERSION
     """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by
-    one minor at a time. EKS can roll a cluster back within seven days; this program does not."""
+    one minor at a time. EKS can roll a cluster back within seven days; an update that would do so
+    is refused."""
     service_cidr: Annotated[
         str,
         cidr(12, 24, private=True),
@@ -395,12 +396,7 @@ class EksClusterArgs:
 
     def warnings(self, today: date) -> list[str]:
         """Warnings about settings that may not work for long, each starting with its key."""
-        lines = []
-        if catalog.support(self.version, today) == "extended":
-            lines.append(
-                f"version: standard support of Kubernetes {self.version} has ended, and EKS "
-                f"upgrades the cluster automatically; set {DEFAULT_VERSION}"
-            )
+        lines = version_warnings(self.version, today)
         if self.private_endpoint and not self.authorized_networks:
             lines.append(
                 "privateEndpoint: only what has the cluster's own security group reaches the "
@@ -458,6 +454,24 @@ def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: boo
             f"karpenter: has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: "
             "karpenter"
         )
+
+
+def version_warnings(version: str, today: date) -> list[str]:
+    """A warning if standard support of the version has ended, or ends within `NOTICE`."""
+    until = catalog.KUBERNETES_VERSIONS[version].standard_until
+    if until is None or today + catalog.NOTICE < until:
+        return []
+    newer = max(DEFAULT_VERSION, f"1.{int(version.partition('.')[2]) + 1}", key=_minor)
+    ends = "ended" if until <= today else "ends"
+    upgrades = "upgrades" if until <= today else "then upgrades"
+    return [
+        f"version: standard support of Kubernetes {version} {ends} on {until}, and EKS {upgrades} "
+        f"the cluster automatically; set {newer}"
+    ]
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 def check_support(version: str, today: date) -> None:

@@ -33,7 +33,7 @@ from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 from .user_args import EksUserArgs, check_principals, principals
 
-_MAX_SECURITY_GROUPS = 5
+MAX_SECURITY_GROUPS = 5
 """Limit per network interface, unless AWS has raised the quota.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
 _SECURITY_GROUP = matching(
@@ -70,7 +70,7 @@ class EksExistingNetworkArgs:
     """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
         Sequence[Annotated[str, _SECURITY_GROUP]],
-        Len(0, _MAX_SECURITY_GROUPS),
+        Len(0, MAX_SECURITY_GROUPS),
         UNIQUE,
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
         Tries(["sg-0123456789abcdef0"]),

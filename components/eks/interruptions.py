@@ -4,6 +4,7 @@ From the CloudFormation template of aws/karpenter-provider-aws 1.14 (read 2026-1
 """
 
 import json
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -23,7 +24,7 @@ _RETENTION_SECONDS = 300
 
 
 class EksInterruptions(pulumi.ComponentResource):
-    """A queue of the region's EC2 events, which only EventBridge can write to."""
+    """A queue of the region's EC2 events, which only the stack's own rules can write to."""
 
     queue: aws.sqs.Queue
     ready: list[pulumi.Resource]
@@ -40,19 +41,20 @@ class EksInterruptions(pulumi.ComponentResource):
             tags=ownership.aws_tags(),
             opts=child,
         )
-        self.ready = [
-            aws.sqs.QueuePolicy(
-                name, queue_url=self.queue.url, policy=self.queue.arn.apply(_written_by), opts=child
-            )
-        ]
-        for event, (source, kind) in _EVENTS.items():
-            rule = aws.cloudwatch.EventRule(
+        rules = {
+            event: aws.cloudwatch.EventRule(
                 f"{name}-{event}",
                 event_pattern=json.dumps({"source": [source], "detail-type": [kind]}),
                 tags=ownership.aws_tags(),
                 opts=child,
             )
-            self.ready.append(
+            for event, (source, kind) in _EVENTS.items()
+        }
+        arns = pulumi.Output.all(*(rule.arn for rule in rules.values()))
+        policy = pulumi.Output.all(self.queue.arn, arns).apply(lambda found: _written_by(*found))
+        self.ready = [
+            aws.sqs.QueuePolicy(name, queue_url=self.queue.url, policy=policy, opts=child),
+            *(
                 aws.cloudwatch.EventTarget(
                     f"{name}-{event}",
                     rule=rule.name,
@@ -60,18 +62,26 @@ class EksInterruptions(pulumi.ComponentResource):
                     arn=self.queue.arn,
                     opts=child,
                 )
-            )
+                for event, rule in rules.items()
+            ),
+        ]
         self.register_outputs({})
 
 
-def _written_by(queue: str) -> str:
-    """The queue policy: only EventBridge may send messages, and only with TLS."""
+def _written_by(queue: str, rules: Sequence[str]) -> str:
+    """The queue policy: only these rules may send messages, and only with TLS.
+
+    EventBridge sends for rules of every account: without the condition, anybody's rule could make
+    Karpenter drain a node whose instance ID it knows.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html#eb-sqs-permissions
+    """
     return document(
         {
             "Effect": "Allow",
-            "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+            "Principal": {"Service": "events.amazonaws.com"},
             "Action": "sqs:SendMessage",
             "Resource": queue,
+            "Condition": {"ArnEquals": {"aws:SourceArn": list(rules)}},
         },
         {
             "Sid": "DenyHTTP",

@@ -64,7 +64,8 @@ class EksKarpenterArgs:
     """Whether it replaces nodes that EKS's monitoring agent reports as faulty: an alpha feature,
     which terminates the pods on them, including jobs. It also replaces healthy nodes if the agent
     reports DCGMError for one whose DCGM image took more than a minute to pull
-    (eks-node-monitoring-agent 266)."""
+    (eks-node-monitoring-agent 266), or, in version 1.7.0, DCGMHealthCode71 for an H100 or A100 that
+    ever had an NVLink CRC error (261)."""
     log_level: Annotated[
         Literal["debug", "info", "error"], Sent("PodSpec containers[].env"), Tries("debug")
     ] = "info"

@@ -130,9 +130,11 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
     least, most = nodes.pool.bounds
     specs: dict[str, dict[str, Any]] = {}
     if least:
-        # A static NodePool accepts no weight, and no limits other than nodes.
+        # A static NodePool accepts no weight, and no limits other than nodes. A drifted node's
+        # successor starts first: without a limit, as many more as the budget allows.
         specs[f"{name}-static"] = {
             "replicas": least,
+            "limits": {"nodes": str(least + 1)},
             "disruption": _disruption(nodes),
             "template": _template(nodes),
         }

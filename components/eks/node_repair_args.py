@@ -64,6 +64,20 @@ https://github.com/aws/eks-node-monitoring-agent/issues/266
 https://github.com/aws/containers-roadmap/issues/2555
 """
 
+NVLINK_COUNTERS = EksNodeRepairOverrideArgs(
+    node_monitoring_condition="AcceleratedHardwareReady",
+    node_unhealthy_reason="DCGMHealthCode71",
+    min_repair_wait_time_mins=10,
+    repair_action="NoAction",
+)
+"""Applies to every GPU pool, like `DCGM_UNREACHABLE`.
+
+The agent 1.7.0 has DCGM 4.6.1, which reports code 71 for every GPU before Blackwell that has had an
+NVLink CRC error at any time: EKS would replace healthy H100 nodes, and then their replacements. A
+broken NVLink has other reasons too, such as XID 74.
+https://github.com/aws/eks-node-monitoring-agent/pull/261
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNodeRepairArgs:
@@ -100,8 +114,9 @@ class EksNodeRepairArgs:
             ]
         ),
     ] = ()
-    """Findings with an action other than EKS's default. Unless you override it, the reason
-    `DCGMError` has the action `NoAction`, because it also appears on healthy nodes."""
+    """Findings with an action other than EKS's default. Unless you override them, the reasons
+    `DCGMError` and `DCGMHealthCode71` have the action `NoAction`, because they also appear on
+    healthy nodes."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -119,9 +134,9 @@ class EksNodeRepairArgs:
         def finding(override: EksNodeRepairOverrideArgs) -> tuple[str, str]:
             return override.node_monitoring_condition, override.node_unhealthy_reason
 
-        if not self.enabled or finding(DCGM_UNREACHABLE) in map(finding, self.overrides):
-            return list(self.overrides)
-        return [*self.overrides, DCGM_UNREACHABLE]
+        own = {finding(override) for override in self.overrides}
+        defaults = (DCGM_UNREACHABLE, NVLINK_COUNTERS) if self.enabled else ()
+        return [*self.overrides, *(each for each in defaults if finding(each) not in own)]
 
 
 def check_one_of_two(args: object, count: str, share: str) -> None:

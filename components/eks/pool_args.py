@@ -637,6 +637,14 @@ class EksGpuNodeGroupArgs:
                     "the instance may be stopped before it ends; do the work in a DaemonSet, or "
                     "drop warmPool"
                 )
+        reserved = all(map(reservations.is_reserved, self.purchases))
+        if self.min_nodes and not groups and reserved and self.release_version is None:
+            yield (
+                ".minNodes: new images make Karpenter replace these nodes, and a successor starts "
+                "before its node ends: in a full reservation none does, and the nodes keep their "
+                "image; set releaseVersion, and leave one reserved instance free while you change "
+                "it"
+            )
         if self.desired_nodes is not None:
             yield (
                 f".desiredNodes: sets the size to {self.desired_nodes} whatever size the "

@@ -50,13 +50,37 @@ def _is_older(release: str, before: str) -> bool:
     return False
 
 
-def addons_warning(
+def check_version(
+    path: str, change: pulumi.ResourceHookArgs, *, key: str = "cluster.version"
+) -> None:
+    """Raises ValueError if an update would return what runs to an earlier Kubernetes version.
+
+    EKS takes the previous minor for seven days: somebody else's upgrade, followed by a refreshed
+    update of this stack, would undo it. `path` names what runs, `key` the setting.
+    https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+    """
+    before = (change.old_outputs or {}).get("version")
+    version = (change.new_inputs or {}).get("version")
+    if before and version and _minor(version) < _minor(before):
+        raise ValueError(
+            f"{key}: {version} is older than {before}, which {path} runs, and EKS would roll it "
+            f'back; set "{before}", or roll back with the AWS CLI first'
+        )
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def cluster_check(
     name: str, addons: Sequence[str], *, scaler: Scaler
 ) -> pulumi.ResourceHookBinding:
-    """Warns, when a cluster's `version` changes, that these addons keep their versions, and that
-    nodes that a controller launches get images of the new one."""
+    """Refuses an earlier `version` of a cluster, even in a preview; warns, when it changes, that
+    these addons keep their versions, and that nodes that a controller launches get images of the
+    new one."""
 
-    def warn(change: pulumi.ResourceHookArgs) -> None:
+    def check(change: pulumi.ResourceHookArgs) -> None:
+        check_version("the cluster", change)
         before, after = (
             (inputs or {}).get("version") for inputs in (change.old_inputs, change.new_inputs)
         )
@@ -70,7 +94,7 @@ def addons_warning(
             )
 
     hook = pulumi.ResourceHook(
-        f"{name}-addons", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+        f"{name}-version", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
     )
     return pulumi.ResourceHookBinding(before_update=[hook])
 

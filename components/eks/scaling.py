@@ -13,6 +13,7 @@ from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
 from .. import recycling
 from ..scalers import SCALERS
+from .releases import check_version
 
 DESIRED_SIZE = "scalingConfig.desiredSize"
 
@@ -45,6 +46,7 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
     def check(change: pulumi.ResourceHookArgs) -> None:
         old_config = (change.old_inputs or {}).get("scalingConfig")
         inputs = change.new_inputs or {}
+        check_version(f"the node group of {path}", change)
         check_size(path, inputs, changed=old_config)
         least, most = (int(inputs["scalingConfig"][key]) for key in ("minSize", "maxSize"))
         recycling.warn(path, change, _SCALER.nodes[_SCALER.pools[0]], (least, most))

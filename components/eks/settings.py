@@ -14,7 +14,12 @@ from ..decode import NAMESPACE, at, required
 from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
-from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
+from .existing_args import (
+    MAX_SECURITY_GROUPS,
+    AnyEksClusterArgs,
+    EksExistingClusterArgs,
+    check_policies,
+)
 from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
@@ -251,4 +256,17 @@ def check_existing(
             f"{path}.securityGroupIds: replaces the security group that EKS created with the "
             "cluster; name that one, or the one of the other nodes, in "
             "cluster.network.securityGroupIds"
+        )
+    shared = cluster.network.security_group_ids
+    for group in pool.security_group_ids:
+        if group in shared:
+            raise ValueError(
+                f"{path}.securityGroupIds: {group} is also in cluster.network.securityGroupIds, "
+                "whose groups every pool has; drop it here"
+            )
+    if (number := len(shared) + len(pool.security_group_ids)) > MAX_SECURITY_GROUPS:
+        raise ValueError(
+            f"{path}.securityGroupIds: the {len(pool.security_group_ids)} groups and the "
+            f"{len(shared)} of cluster.network.securityGroupIds are {number}, and a network "
+            f"interface has at most {MAX_SECURITY_GROUPS}; drop some"
         )

@@ -6,7 +6,7 @@ Queries EKS and EC2. The contents of the cluster are checked by `stacks.live.con
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.catalog.eks_addons import ADDONS
+from components.catalog.eks_addons import ADDONS, BAD_VERSIONS, harm
 from components.cluster import POOL_LABEL
 from components.eks.existing_args import EksExistingClusterArgs, unfit
 from components.eks.kubeconfig import kubeconfig
@@ -186,6 +186,13 @@ def _addons(
     name = args.existing
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     installed = {addon for page in pages for addon in page["addons"]}
+    for addon in sorted(installed & {bad.addon for bad in BAD_VERSIONS}):
+        version = eks.describe_addon(clusterName=name, addonName=addon)["addon"]["addonVersion"]
+        if bad := harm(addon, version):
+            yield (
+                f"cluster.existing: the addon {addon} of {name} is {version}, which {bad.symptom} "
+                f"({bad.source}); ask its owner for another version"
+            )
     if SCALERS[args.scaler].serves_system:
         installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     for about, addon in needs:

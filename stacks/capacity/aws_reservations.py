@@ -67,6 +67,40 @@ def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]
     return Reserved(wanted=replace(one, zones=zones), held=reservations, hint=hint)
 
 
+def unused(ec2: Any, pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]) -> list[str]:
+    """A note for each open reservation that on-demand nodes of these pools, all of Karpenter's or
+    Auto Mode's, do not use.
+
+    Karpenter launches them with the preference `none` if its gate ReservedCapacity is on
+    (karpenter.sh, "ODCRs": "does not support open matching").
+    """
+    buyers = {
+        name: pool.args.instance_types
+        for name, pool in pools.items()
+        if "on-demand" in pool.args.purchases
+    }
+    if not buyers:
+        return []
+    try:
+        pages = ec2.get_paginator("describe_capacity_reservations").paginate()
+        rows = [row for page in pages for row in page["CapacityReservations"]]
+    except Exception as error:
+        return [f"gpuPools: open Capacity Reservations are not known: {unknown(error).reason}"]
+    return [
+        f"gpuPools.{name}: the open Capacity Reservation {row['CapacityReservationId']} has "
+        f"{row['AvailableInstanceCount']} {row['InstanceType']} free, which Karpenter does not "
+        "use for on-demand nodes: they are paid for twice; name it in reservation, with "
+        "capacityType reservation or first in fallback"
+        for row in rows
+        for name, types in buyers.items()
+        if row.get("InstanceMatchCriteria", "open") == "open"
+        and (row["State"], row["InstanceType"] in types) == ("active", True)
+        and row["AvailableInstanceCount"]
+        and not _refusal(row)
+        and pools[name].args.reservation != row["CapacityReservationId"]
+    ]
+
+
 def _members(groups: Any, reservation: str) -> list[str]:
     if not is_group(reservation):
         return [reservation]

@@ -21,6 +21,7 @@ from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
+from components.scalers import SCALERS
 from components.settings.model import Settings
 from stacks.aws_session import session
 from stacks.capacity import (
@@ -70,6 +71,8 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         cluster=own.cluster.name,
         need=partial(one_node, region=own.region),
     )
+    if not SCALERS[own.cluster.scaler].node_groups:
+        notes += aws_reservations.unused(quotas.ec2, own.pools)
     addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.catalog.eks_addons import ADDONS
+from components.catalog.eks_addons import ADDONS, harm
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.settings import EksSettings
 from stacks.capacity.aws_account import unknown
@@ -50,6 +50,9 @@ def compare(
         unpinned = {name: v for name, v in running if name not in cluster.addon_versions}
         for name, version in {**pinned, **unpinned}.items():
             fitting, about = _fitting(eks, name, cluster.version), f"{_AT}.{name}"
+            if bad := harm(name, version):
+                reason = f"{version} {bad.symptom} ({bad.source}); {fitting}"
+                findings.append(Finding(about=about, word="wrong", reason=reason))
             if version not in fitting.versions:
                 what = (
                     version

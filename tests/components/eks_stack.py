@@ -25,7 +25,8 @@ OUTPUTS: dict[str, dict[str, Any]] = {
     "aws:sqs/queue:Queue": {"arn": "arn:aws:sqs:us-east-1:123456789012:interruptions",
         "name": "interruptions",
         "url": "https://sqs.us-east-1.amazonaws.com/123456789012/interruptions"},
-    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule"},
+    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule",
+        "arn": "arn:aws:events:us-east-1:123456789012:rule/a-rule"},
 }  # fmt: skip
 
 

@@ -108,6 +108,8 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
     )
     pools = objects(stack, "NodePool")
     assert pools["train-gpu-static"]["replicas"] == 1
+    # A successor starts before a drifted node ends: one at a time, not as many as the budget says.
+    assert pools["train-gpu-static"]["limits"] == {"nodes": "2"}
     assert "weight" not in pools["train-gpu-static"]
     assert pools["train-gpu"]["limits"] == {"nodes": "3", "nvidia.com/gpu": "12"}
     assert pools["train-gpu"]["weight"] == 10
@@ -273,6 +275,16 @@ def test_it_hears_of_interruptions(stack: Recording) -> None:
     targets = stack.of("aws:cloudwatch/eventTarget:EventTarget")
     assert len(targets) == len(patterns) == 5
     assert {one.inputs["arn"] for one in targets} == {OUTPUTS["aws:sqs/queue:Queue"]["arn"]}
+
+
+def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
+    """EventBridge serves every account, and a forged interruption drains a node."""
+    (policy,) = stack.of("aws:sqs/queuePolicy:QueuePolicy")
+    allowed, denied = json.loads(policy.inputs["policy"])["Statement"]
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    rule = OUTPUTS["aws:cloudwatch/eventRule:EventRule"]["arn"]
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": [rule] * 5}}
+    assert denied["Effect"] == "Deny"
 
 
 def test_rules_of_the_longest_cluster_name_have_names() -> None:

@@ -86,7 +86,8 @@ def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
     )
     repair = EksNodeRepairArgs(overrides=[own])
     assert group(node_repair=repair)["nodeRepairConfig"]["nodeRepairConfigOverrides"] == [
-        {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"}
+        {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"},
+        {**NO_ACTION, "nodeUnhealthyReason": "DCGMHealthCode71"},
     ]
 
 

@@ -35,6 +35,21 @@ ROLE = resource(
         "inlinePolicies": [{"name": "look", "policy": document(LOOK)}],
     },
 )
+QUEUE_POLICY = resource(
+    "aws:sqs/queuePolicy:QueuePolicy",
+    "interruptions",
+    {
+        "policy": document(
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "events.amazonaws.com"},
+                "Action": "sqs:SendMessage",
+                "Resource": "arn:aws:sqs:us-east-1:123456789012:interruptions",
+                "Condition": {"ArnEquals": {"aws:SourceArn": ["arn:aws:events:r:1:rule/a"]}},
+            }
+        )
+    },
+)
 ATTACHMENT = resource(
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "nodes-policy",
@@ -124,6 +139,14 @@ ROWS: Rows = {
          + DEFAULT.format(path="clusterAutoscaling.autoProvisioningDefaults.serviceAccount")),
     ],
     "permissions-too-broad": [
+        ((QUEUE_POLICY,), ("policy",),
+         document({
+             "Effect": "Allow", "Principal": {"Service": ["events.amazonaws.com"]},
+             "Action": "sqs:SendMessage", "Resource": "q",
+             "Condition": {"Bool": {"aws:SecureTransport": "true"}},
+         }),
+         "the policy of interruptions admits events.amazonaws.com on behalf of every AWS account; "
+         "add a condition on aws:SourceArn or aws:SourceAccount"),
         ((ROLE,), ("inlinePolicies", 0, "policy"),
          document({"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}),
          "nodes allows iam:PassRole on every resource without a condition; name the resources, or "

@@ -27,7 +27,10 @@ ANSWERS: dict[str, Any] = {
         "arn": "arn:aws:sqs:us-east-1:123456789012:{name}",
         "url": "https://sqs.us-east-1.amazonaws.com/123456789012/{name}",
     },
-    "aws:cloudwatch/eventRule:EventRule": {"name": "{name}"},
+    "aws:cloudwatch/eventRule:EventRule": {
+        "name": "{name}",
+        "arn": "arn:aws:events:us-east-1:123456789012:rule/{name}",
+    },
     "gcp:compute/router:Router": {"name": "{name}"},
     "gcp:serviceaccount/account:Account": {
         "member": "serviceAccount:{name}@b.c", "email": "{name}@b.c"},

@@ -336,6 +336,52 @@ def test_a_version_update_takes_time(ml: Account, monkeypatch: pytest.MonkeyPatc
     assert ml.eks.describe_update(**asked)["update"]["status"] == "Successful"
 
 
+def test_a_version_is_rolled_back_for_seven_days(
+    ml: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same request with the previous minor, once, after the node groups."""
+    end: list[Callable[[], None]] = []
+    timer = SimpleNamespace(start=lambda: None, daemon=True)
+    monkeypatch.setattr("threading.Timer", lambda seconds, work: end.append(work) or timer)
+    new = ml.eks.describe_cluster(name="ml")["cluster"]["version"]
+    cluster, old = ml.cloud.account.clusters["ml"], "1.35"
+    cluster.row["version"] = old
+    ml.eks.update_cluster_version(name="ml", version=new)
+    end.pop()()
+    cluster.upgraded = (old, time.monotonic() - 8 * 24 * 3600)
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_cluster_version(name="ml", version=old)
+    assert "Unsupported Kubernetes minor version update" in refused(error)[1]
+    cluster.upgraded = (old, time.monotonic())
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_cluster_version(name="ml", version="1.34")
+    assert "Unsupported Kubernetes minor version update" in refused(error)[1]
+    update = ml.eks.update_cluster_version(name="ml", version=old)["update"]
+    assert update["type"] == "VersionRollback"
+    end.pop()()
+    assert ml.eks.describe_cluster(name="ml")["cluster"]["version"] == old
+    # No rollback of a rollback.
+    with pytest.raises(ClientError):
+        ml.eks.update_cluster_version(name="ml", version="1.34")
+    cluster.row["version"] = new
+
+
+def test_a_node_group_is_rolled_back_before_its_cluster(ml: Account) -> None:
+    """EKS refuses the control plane's rollback while nodes are newer than its target."""
+    version = ml.eks.describe_cluster(name="ml")["cluster"]["version"]
+    ml.group("train-gpu", scalingConfig={"minSize": 0, "maxSize": 2, "desiredSize": 0})
+    named = {"clusterName": "ml", "nodegroupName": "train-gpu"}
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_nodegroup_version(**named, version="1.35")
+    assert "cannot roll back a node group" in refused(error)[1]
+    ml.cloud.account.clusters["ml"].upgraded = ("1.35", time.monotonic())
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_cluster_version(name="ml", version="1.35")
+    assert f"train-gpu ({version})" in refused(error)[1]
+    ml.eks.update_nodegroup_version(**named, version="1.35")
+    assert ml.described("train-gpu")["version"] == "1.35"
+
+
 def test_the_autoscaler_ends_a_node_that_somebody_else_wanted(ml: Account) -> None:
     """That very instance, without a successor: another may be busy."""
     name = ml.group("train-gpu")["resources"]["autoScalingGroups"][0]["name"]

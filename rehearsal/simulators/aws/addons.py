@@ -440,4 +440,13 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
             "on a node whose DCGM server starts after it, and keeps reporting it; no override says "
             "what EKS does then"
         )
+    # Pull request 261 there; EKS's default may be that version.
+    version = addon["addonVersion"]
+    affected = version.startswith("v1.7.0-") or version == _default(cluster.row["version"])
+    if affected and ("AcceleratedHardwareReady", "DCGMHealthCode71") not in overridden:
+        return (
+            "node auto repair replaces healthy nodes: eks-node-monitoring-agent v1.7.0 reports "
+            "DCGMHealthCode71 on H100 and A100 nodes that ever had an NVLink CRC error; no "
+            "override says what EKS does then"
+        )
     return ""

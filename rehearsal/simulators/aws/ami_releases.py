@@ -24,12 +24,14 @@ def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
     check_exists(group)
 
 
-def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def check_update(old: Mapping[str, Any], new: Mapping[str, Any], *, back: bool = False) -> None:
     """Raises Refusal for an update to an earlier version or release, or to a release that does not
-    exist (API_UpdateNodegroupVersion)."""
+    exist (API_UpdateNodegroupVersion). `back`: whether it is a rollback to the cluster's version
+    before its upgrade, which the user guide asks for before the control plane's
+    (rollback-cluster.html), although the API reference says that there is none."""
     if old["releaseVersion"] != new["releaseVersion"]:
         check_exists(new)
-    if old["amiType"] == new["amiType"] and _order(new) < _order(old):
+    if not back and old["amiType"] == new["amiType"] and _order(new) < _order(old):
         raise invalid(
             f"You cannot roll back a node group to an earlier Kubernetes "
             f"version or AMI version: from {old['version']}, {old['releaseVersion']} to "

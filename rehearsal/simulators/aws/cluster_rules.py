@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import time
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
@@ -48,14 +49,29 @@ def check_version(inputs: Mapping[str, Any]) -> None:
         raise invalid(f"unsupported Kubernetes version {version}: its support {words}")
 
 
-def check_update(row: Mapping[str, Any], version: str) -> None:
-    """Raises Refusal for a version that the cluster cannot be updated to."""
+ROLLBACK_SECONDS = 7 * 24 * 3600.0
+"""How long EKS can return a control plane to the version before its last upgrade."""
+
+
+def check_update(cluster: Cluster, version: str) -> None:
+    """Raises Refusal for a version that the cluster cannot be updated to: neither the next one nor,
+    for seven days, the one before the last upgrade
+    (https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html)."""
+    row = cluster.row
     check_version({**row, "version": version})
+    if rolls_back(cluster, version):
+        return
     before = minor(row["version"])
     if minor(version) != (before[0], before[1] + 1):
         raise invalid(
             f"Unsupported Kubernetes minor version update from {row['version']} to {version}"
         )
+
+
+def rolls_back(cluster: Cluster, version: str) -> bool:
+    """Whether the version is the one before an upgrade of the last seven days."""
+    before, when = cluster.upgraded
+    return version == before and time.monotonic() - when < ROLLBACK_SECONDS
 
 
 def check_mode(was: str, becomes: str) -> None:
@@ -64,11 +80,11 @@ def check_mode(was: str, becomes: str) -> None:
         raise invalid(f"Unsupported authentication mode update from {was} to {becomes}")
 
 
-def check_groups(cluster: Cluster) -> None:
+def check_groups(cluster: Cluster, target: str) -> None:
     """Raises Refusal for a new version while a node group does not have the cluster's current
     version: "all of your node groups' Kubernetes versions must match"
-    (API_UpdateClusterVersion)."""
-    version = cluster.row["version"]
+    (API_UpdateClusterVersion). Before a rollback, they must have the version before."""
+    version = target if rolls_back(cluster, target) else cluster.row["version"]
     behind = [
         f"{name} ({group.row['version']})"
         for name, group in cluster.groups.items()

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from rehearsal.simulators.aws.cluster_rules import (
     check_version,
     check_zones,
     minor,
+    rolls_back,
 )
 from rehearsal.simulators.aws.eks import (
     begun,
@@ -274,19 +276,23 @@ _CHANGES = {
 
 @operation("eks", "UpdateClusterVersion")
 def update_cluster_version(account: Account, params: Params) -> Row:
-    """Refuses any version but the next, and node groups that lag behind."""
+    """Refuses any version but the next and, for seven days, the one before, and node groups that
+    do not match."""
     cluster = cluster_of(account, params["name"])
     check_no_update(cluster, "VersionUpdate")
-    check_update(cluster.row, params["version"])
-    check_groups(cluster)
+    check_update(cluster, params["version"])
+    check_groups(cluster, params["version"])
+    kind = "VersionRollback" if rolls_back(cluster, params["version"]) else "VersionUpdate"
     cluster.row["status"] = "UPDATING"
-    answer = begun(cluster, "VersionUpdate", {"Version": params["version"]}, over=False)
+    answer = begun(cluster, kind, {"Version": params["version"]}, over=False)
     update = cluster.updates[answer["update"]["id"]]["row"]
 
     def end() -> None:
         with account.lock:
             if account.clusters.get(params["name"]) is not cluster:  # deleted, or the account ended
                 return
+            upgraded = (cluster.row["version"], time.monotonic())
+            cluster.upgraded = upgraded if kind == "VersionUpdate" else ("", 0.0)
             cluster.row |= {"version": params["version"], "status": "ACTIVE"}
             update["status"] = "Successful"
         account.changed()

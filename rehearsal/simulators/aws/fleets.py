@@ -24,7 +24,7 @@ from rehearsal.simulators.aws.instances import (
     used_vcpus,
     vcpu_limit,
 )
-from rehearsal.simulators.aws.launch_templates import named_template
+from rehearsal.simulators.aws.launch_templates import groups_refusal, named_template
 from rehearsal.simulators.aws.pod_calls import caller, launch_needs, refusal, request_tags
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.reservations import names_reservation, take
@@ -186,6 +186,8 @@ def _why_misfit(account: Account, one: _Offering) -> tuple[str, str] | None:
             f"Your requested instance type ({name}) is not supported in your requested "
             f"Availability Zone ({zone}).",
         )
+    if refusal := groups_refusal(one.groups):
+        return refusal
     for group in one.groups:
         known = account.backend("ec2").get_security_group_from_id(group)
         if known is None:

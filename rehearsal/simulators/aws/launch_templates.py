@@ -1,6 +1,6 @@
 """Launch templates, as EKS reads them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
@@ -28,6 +28,22 @@ def change_tags(account: Account, params: Params) -> Iterator[None]:
         template.tags = template.get_tags()
 
 
+_INTERFACE_GROUPS = 5
+"""Security groups of a network interface, by default (VPC's quota L-2AFB9258)."""
+
+
+def groups_refusal(groups: Sequence[str]) -> tuple[str, str] | None:
+    """EC2's error, code and message, for the security groups of a network interface."""
+    if len(set(groups)) < len(groups):
+        return "InvalidParameterValue", "Duplicate security groups are not allowed"
+    if len(groups) > _INTERFACE_GROUPS:
+        return (
+            "SecurityGroupsPerInterfaceLimitExceeded",
+            "You have exceeded the number of security groups allowed per network interface.",
+        )
+    return None
+
+
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
     """The data of the version in `{id|name, version}`; empty without a reference. Raises Refusal if
     it does not exist."""
@@ -45,6 +61,8 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
     for each in template.versions:
         if str(each.number) == str(number):
             data: dict[str, Any] = each.data
+            if refusal := groups_refusal(data.get("SecurityGroupIds") or []):
+                raise Refusal(*refusal)
             for group in data.get("SecurityGroupIds") or []:
                 if ec2.get_security_group_from_id(group) is None:
                     words = f"The security group '{group}' does not exist"

@@ -12,6 +12,7 @@ from rehearsal.simulators.aws import ami_releases
 from rehearsal.simulators.aws import node_group_rules as rules
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.cluster_rules import rolls_back
 from rehearsal.simulators.aws.disk_keys import why_no_disks
 from rehearsal.simulators.aws.eks import (
     NODE_ENTRY,
@@ -245,7 +246,8 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
     new, data = _complete(account, given, cluster, given.get("version") or old["version"])
     if not renewed:
         new |= {key: old[key] for key in image}
-    ami_releases.check_update(old, new)
+    back = old["version"] != new["version"] and rolls_back(cluster, new["version"])
+    ami_releases.check_update(old, new, back=back)
     recycled = _versions(old) != _versions(new)
     if recycled:
         group.updates += 1

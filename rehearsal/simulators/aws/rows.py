@@ -60,6 +60,9 @@ class Cluster:
     granted: dict[tuple[str, str], float] = field(default_factory=dict)
     """(principal ARN, policy ARN) -> since when the principal has the access policy in its scope,
     on the monotonic clock."""
+    upgraded: tuple[str, float] = ("", 0.0)
+    """The version before the last upgrade, and when it ended, on the monotonic clock; empty if
+    there was none."""
     grew: float = 0.0
     """When the newest node group was created, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)

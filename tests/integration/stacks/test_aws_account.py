@@ -421,3 +421,30 @@ def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
         assert [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]] == ["data"]
     finally:
         stop()
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({}, True),
+        ({"InstanceMatchCriteria": "targeted"}, False),
+        ({"State": "expired"}, False),
+        ({"AvailableInstanceCount": 0}, False),
+        ({"InstanceType": "p5.48xlarge"}, False),
+    ],
+)
+def test_an_open_reservation_that_karpenter_leaves_unused_is_named(
+    change: dict[str, Any], named: bool
+) -> None:
+    """On-demand nodes of Karpenter are launched with the preference `none`."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    row = {"CapacityReservationId": "cr-0123456789abcdef0", "InstanceType": "g7e.2xlarge",
+           "TotalInstanceCount": 2, "AvailableInstanceCount": 2, "State": "active",
+           "InstanceMatchCriteria": "open", **change}  # fmt: skip
+    pools = read(G7E).pools
+    with Stubber(ec2) as stub:
+        stub.add_response("describe_capacity_reservations", {"CapacityReservations": [row]})
+        found = aws_reservations.unused(ec2, pools)
+    assert len(found) == named
+    assert all("cr-0123456789abcdef0 has 2 g7e.2xlarge free" in line for line in found)

@@ -72,3 +72,28 @@ def test_a_version_that_does_not_fit_is_named_with_one_that_does(
         stub.add_response("describe_addon_versions", answer, asked)
         found, said = compare(eks, pinned(version))
     assert ([str(one) for one in found], said) == (findings, notes)
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("v1.7.0-eksbuild.1", "v1.7.0-eksbuild.1 reports DCGMHealthCode71 on healthy H100"),
+        ("v1.7.1-eksbuild.1", None),
+        ("v1.6.7-eksbuild.1", None),
+    ],
+)
+def test_a_running_version_that_does_harm_is_named(version: str, message: str | None) -> None:
+    """The version is EKS's own choice: no setting of the stack names it."""
+    eks = boto3.client(
+        "eks", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    name = "eks-node-monitoring-agent"
+    answer = offered(version)
+    answer["addons"][0]["addonName"] = name
+    with Stubber(eks) as stub:
+        stub.add_response("list_addons", {"addons": [name]})
+        stub.add_response("describe_addon", {"addon": {"addonVersion": version}})
+        stub.add_response("describe_addon_versions", answer)
+        found, _ = compare(eks, read(["gpu-cluster:cluster", "version", "1.36"]))
+    assert [finding.word for finding in found] == ["wrong"] * bool(message)
+    assert not message or f"cluster.addonVersions.{name}: {message}" in str(found[0])

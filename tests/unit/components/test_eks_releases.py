@@ -1,8 +1,10 @@
 """An EKS node group takes no older image, and addons do not follow their cluster."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from components.eks.releases import check_release, left_behind
+from components.eks.releases import check_release, check_version, left_behind
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,35 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
     assert str(refusal.value) == (
         f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS "
         "cannot downgrade a node group; drop the key, or add another pool with it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "version", "good"),
+    [
+        ("1.36", "1.35", False),
+        ("1.10", "1.9", False),
+        ("1.35", "1.36", True),
+        ("1.35", "1.35", True),
+        (None, "1.35", True),
+        ("1.35", None, True),
+    ],
+)
+def test_an_earlier_version_than_the_running_one_is_refused(
+    before: str | None, version: str | None, good: bool
+) -> None:
+    """After somebody else's upgrade, a refreshed state has the newer version as an output."""
+    change = SimpleNamespace(
+        old_outputs={"version": before}, old_inputs={}, new_inputs={"version": version}
+    )
+    if good:
+        check_version("the cluster", change)  # type: ignore[arg-type]
+        return
+    with pytest.raises(ValueError, match=r"^cluster\.version: ") as refusal:
+        check_version("the cluster", change)  # type: ignore[arg-type]
+    assert str(refusal.value) == (
+        f"cluster.version: {version} is older than {before}, which the cluster runs, and EKS would "
+        f'roll it back; set "{before}", or roll back with the AWS CLI first'
     )
 
 

@@ -106,6 +106,26 @@ def test_a_version_that_eks_ended_is_refused_from_its_last_day_on(
         cluster.check_support(day)
 
 
+@pytest.mark.parametrize(
+    ("version", "day", "warning"),
+    [
+        ("1.34", date(2026, 10, 2), None),
+        ("1.34", date(2026, 10, 3), "ends on 2026-12-02, and EKS then upgrades"),
+        ("1.34", date(2026, 12, 1), "ends on 2026-12-02, and EKS then upgrades"),
+        ("1.34", date(2026, 12, 2), "ended on 2026-12-02, and EKS upgrades"),
+        ("1.35", date(2026, 12, 2), None),
+    ],
+)
+def test_the_end_of_a_version_is_a_warning_60_days_before(
+    version: str, day: date, warning: str | None
+) -> None:
+    """EKS upgrades the cluster itself on the day, after which no pool can be added."""
+    cluster = read(["gpu-cluster:cluster", "version", version]).cluster
+    found = [line for line in cluster.warnings(day) if line.startswith("version: ")]
+    assert len(found) == (warning is not None)
+    assert not warning or warning in found[0]
+
+
 def test_whoever_the_provider_signs_in_as_is_known() -> None:
     """From the provider's own keys; without them, the environment decides."""
     roles = ["aws:assumeRoles", [{"roleArn": "arn:aws:iam::123456789012:role/deployer"}]]

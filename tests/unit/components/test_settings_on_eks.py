@@ -100,6 +100,36 @@ def test_a_bad_config_is_refused(change: list[Any], says: str) -> None:
     assert "\n" not in said
 
 
+IDS = [f"sg-0aaaaaaaaaaaaaaa{number}" for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "pool", "says"),
+    [
+        (IDS[:1], IDS[1:5], None),
+        (IDS[:5], [], None),
+        (IDS[:5], IDS[5:9], "the 4 groups and the 5 of cluster.network.securityGroupIds are 9, and "
+         "a network interface has at most 5; drop some"),
+        (IDS[:2], IDS[1:3], f"{IDS[1]} is also in cluster.network.securityGroupIds"),
+    ],
+)  # fmt: skip
+def test_an_interface_has_five_security_groups_of_cluster_and_pool_together(
+    cluster: list[str], pool: list[str], says: str | None
+) -> None:
+    """EC2 refuses more, and the same one twice, when it launches an instance."""
+    said = refusal(
+        changed(
+            "on-eks",
+            [
+                [CLUSTER, "network", "securityGroupIds", cluster],
+                ["gpu-cluster:gpuPools", "train-gpu", "securityGroupIds", pool],
+            ],
+        )
+    )
+    assert (said is None) is (says is None), said
+    assert not says or f"gpuPools.train-gpu.securityGroupIds: {says}" in str(said)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
