@@ -4,14 +4,19 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from components.eks import karpenter_policy
+from rehearsal.simulators.aws import pod_calls
+from rehearsal.simulators.aws.account import Pod
+from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedError
-from tests.simulators.aws_account import Account, role
+from tests.simulators.aws_account import NUMBER, Account, role
 
 AL2023 = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/{}/{}/image_id"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -94,14 +99,19 @@ def template(ml: Account) -> Iterator[dict[str, Any]]:
 
 
 def fleet(
-    ml: Account, data: dict[str, Any], market: str = "on-demand", client: Any = None, **more: Any
+    ml: Account,
+    data: dict[str, Any],
+    market: str = "on-demand",
+    client: Any = None,
+    own: dict[str, str] = POOL,
+    **more: Any,
 ) -> dict[str, Any]:
-    """A request for one instance in either zone."""
+    """A request for one instance in either zone. `own`: the tags of everything launched."""
     ec2 = client or ml.ec2
     ec2.create_launch_template(
         LaunchTemplateName=TEMPLATE,
         LaunchTemplateData=data,
-        TagSpecifications=tags(**{"launch-template": POOL}),
+        TagSpecifications=tags(**{"launch-template": own}),
     )
     overrides = [{"InstanceType": "g4dn.xlarge", "SubnetId": subnet} for subnet in ml.subnets]
     answer: dict[str, Any] = ec2.create_fleet(
@@ -119,7 +129,7 @@ def fleet(
             "DefaultTargetCapacityType": market,
             "TotalTargetCapacity": 1,
         },
-        TagSpecifications=tags(instance=POOL, volume=POOL, fleet=POOL),
+        TagSpecifications=tags(instance=own, volume=own, fleet=own),
         **more,
     )
     return answer
@@ -413,6 +423,89 @@ def test_a_pods_calls_are_judged_by_its_role(ml: Account, template: dict[str, An
     ml.eks.delete_pod_identity_association(
         clusterName="ml", associationId=association["associationId"]
     )
+
+
+KEY, QUEUE = f"arn:aws:kms:us-east-1:{NUMBER}:key/disks", f"arn:aws:sqs:us-east-1:{NUMBER}:news"
+OWNED = POOL | {"kubernetes.io/cluster/ml": "owned", "eks:eks-cluster-name": "ml"}
+RESERVED = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0123456789abcdef0"}}
+
+
+def test_every_line_of_karpenters_policy_is_needed(
+    ml: Account, template: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the calls that Karpenter 1.14 makes (aws/karpenter-provider-aws, pkg/providers): without
+    any of its actions or resources one of them is refused, and with all of them none is."""
+    needs: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(pod_calls, "allowed", lambda _, *need: needs.append(need) or True)
+    pod = Pod(cluster="ml", namespace="kube-system", service_account="karpenter")
+    ml.cloud.account.pods[key := "ASIA0000000KARPENTER"] = pod
+    ml.cloud.account.denied.clear()
+    ml.eks.create_pod_identity_association(
+        clusterName="ml", namespace="kube-system", serviceAccount="karpenter", roleArn=role("pods")
+    )
+
+    def client(service: str) -> Any:
+        return boto3.client(
+            service, "us-east-1", endpoint_url=ml.cloud.endpoint,  # type: ignore[call-overload]
+            aws_access_key_id=key, aws_secret_access_key="x",
+        )  # fmt: skip
+
+    ec2, sqs, iam = client("ec2"), client("sqs"), client("iam")
+    ebs = {"VolumeSize": 20, "Encrypted": True, "KmsKeyId": KEY, "SnapshotId": "snap-1"}
+    launched = tags(**{"network-interface": OWNED, "spot-instances-request": OWNED})
+    data = template | {
+        "BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": ebs}],
+        "CapacityReservationSpecification": RESERVED,
+        "TagSpecifications": launched,
+    }
+    fleet(ml, data, "spot", ec2, own=OWNED)
+    ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
+    answer = fleet(ml, template | {"TagSpecifications": launched[:1]}, client=ec2, own=OWNED)
+    (identity,) = answer["Instances"][0]["InstanceIds"]
+    names = [{"Key": key, "Value": "one"} for key in ("Name", "karpenter.sh/nodeclaim")]
+    ec2.create_tags(Resources=[identity], Tags=names)
+    ec2.terminate_instances(InstanceIds=[identity])
+    ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
+    for call in (
+        "capacity_reservations", "images", "instance_status", "instance_type_offerings",
+        "instance_types", "instances", "launch_templates", "placement_groups", "security_groups",
+        "spot_price_history", "subnets",
+    ):  # fmt: skip
+        with suppress(ClientError):  # a simulated account has no placement groups
+            getattr(ec2, f"describe_{call}")()
+    client("ssm").get_parameter(Name=AL2023.format("1.36", "x86_64", "nvidia", "recommended"))
+    client("pricing").get_products(ServiceCode="AmazonEC2")
+    client("eks").describe_cluster(name="ml")
+    iam.list_instance_profiles()
+    iam.get_instance_profile(InstanceProfileName="nodes")
+    ml.sqs.create_queue(QueueName="news")
+    url = sqs.get_queue_url(QueueName="news")["QueueUrl"]
+    ml.sqs.send_message(QueueUrl=url, MessageBody="spot")
+    (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    policy = json.loads(karpenter_policy.policy(
+        "ml", "us-east-1", node_role=role("nodes"), queue=QUEUE, key=KEY
+    ))  # fmt: skip
+    assert [need for need in needs if not allowed([policy], *need)] == []
+    idle = [line for line, less in lines(policy) if all(allowed([less], *need) for need in needs)]
+    assert idle == []
+
+
+def lines(policy: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each action and resource of a policy, and the policy without it."""
+    for number, statement in enumerate(policy["Statement"]):
+        for word in ("Action", "Resource"):
+            entries = statement[word] if isinstance(statement[word], list) else [statement[word]]
+            for entry in entries:
+                rest = [other for other in entries if other != entry]
+                changed = [{**statement, word: rest}] if rest else []
+                others = [
+                    *policy["Statement"][:number],
+                    *changed,
+                    *policy["Statement"][number + 1 :],
+                ]
+                yield f"{statement['Sid']} {entry}", {**policy, "Statement": others}
 
 
 def allow(

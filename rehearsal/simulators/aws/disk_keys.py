@@ -25,7 +25,7 @@ def why_no_disks(account: Account, template: Mapping[str, Any]) -> str:
     """Why EC2 ends nodes with this launch template's data as soon as they start, with Auto
     Scaling's message (hashicorp/terraform-provider-aws issue 39904, kubernetes/kops issue 11545);
     empty if it does not."""
-    for key in dict.fromkeys(_keys(account, template)):
+    for key in own_keys(account, template):
         try:
             row = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]
         except ClientError:
@@ -35,9 +35,14 @@ def why_no_disks(account: Account, template: Mapping[str, Any]) -> str:
                 f"{_ENDED}Client.InvalidKMSKey.InvalidState: The KMS key provided is in an "
                 "incorrect state"
             )
-        if not _aws_own(account, row["KeyId"]) and not _may_use(account, row["Arn"]):
+        if not _may_use(account, row["Arn"]):
             return f"{_ENDED}Client.InternalError: Client error on launch"
     return ""
+
+
+def own_keys(account: Account, template: Mapping[str, Any]) -> list[str]:
+    """The keys of the template's volumes that AWS does not manage itself."""
+    return [key for key in dict.fromkeys(_keys(account, template)) if not _aws_own(account, key)]
 
 
 def _keys(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
@@ -53,7 +58,12 @@ def _keys(account: Account, template: Mapping[str, Any]) -> Iterator[str]:
 def _aws_own(account: Account, key: str) -> bool:
     """Whether AWS manages the key, in which case one of AWS's aliases names it. moto classifies
     EBS's key, which is created with the first disk that it encrypts, as a customer's."""
-    aliases = account.client("kms").list_aliases(KeyId=key)["Aliases"]
+    kms = account.client("kms")
+    try:
+        identity = kms.describe_key(KeyId=key)["KeyMetadata"]["KeyId"]
+    except ClientError:
+        return key.startswith("alias/aws/")
+    aliases = kms.list_aliases(KeyId=identity)["Aliases"]
     return any(alias["AliasName"].startswith("alias/aws/") for alias in aliases)
 
 

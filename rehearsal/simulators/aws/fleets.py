@@ -165,7 +165,7 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
     zone, name = one.subnet.availability_zone, one.type.name
     pod = caller(account)
     if pod is not None:
-        for need in launch_needs(account, one.data, tags):
+        for need in launch_needs(account, one.data, tags, spot=one.market == "spot"):
             if (refused := refusal(account, pod, need)) is not None:
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):

@@ -1,8 +1,8 @@
 """Whether a pod's role allows the AWS calls that the pod makes, such as Karpenter's controller.
 
 The actions' resources and condition keys are those of the "Service Authorization Reference"
-(docs.aws.amazon.com/service-authorization, read 2026-11-24), as far as the policy that upstream
-publishes for its controller uses them.
+(docs.aws.amazon.com/service-authorization, read 2026-11-24; cfn-lint 1.58.0 has the resources), as
+far as the policy that upstream publishes for its controller uses them.
 """
 
 import secrets
@@ -11,6 +11,7 @@ from typing import Any
 
 from rehearsal.simulators.aws import auto_mode
 from rehearsal.simulators.aws.account import NUMBER, Account, Denied, Pod
+from rehearsal.simulators.aws.disk_keys import own_keys
 from rehearsal.simulators.aws.eks import identified_at
 from rehearsal.simulators.aws.evaluation import Context, allowed
 from rehearsal.simulators.aws.launch_templates import named_template
@@ -119,24 +120,58 @@ def still_denied(account: Account) -> Iterator[str]:
             )
 
 
-def launch_needs(account: Account, data: Mapping[str, Any], tags: Mapping[str, Any]) -> list[Need]:
+def launch_needs(
+    account: Account, data: Mapping[str, Any], tags: Mapping[str, Any], *, spot: bool = False
+) -> list[Need]:
     """The permissions needed to launch an instance of this launch template, in addition to the
-    call's own action. `tags`: by resource type, as in the request."""
-    image, tags = str(data.get("ImageId")), _as_judged(account, tags)
-    needs: list[Need] = [
-        ("ec2:RunInstances", f"arn:aws:ec2:{account.region}::image/{image}", {}),
-        ("ec2:RunInstances", account.arn("ec2", "subnet/subnet-0"), {}),
-    ]
-    for interface in data.get("NetworkInterfaces") or []:
-        needs += [
-            ("ec2:RunInstances", account.arn("ec2", f"security-group/{group}"), {})
+    call's own action. `tags`: by resource type, as in the request; the template has more."""
+    tags = _as_judged(account, {**request_tags(data), **tags})
+    used = [
+        *_shared(account, data),
+        *(
+            account.arn("ec2", f"security-group/{group}")
+            for interface in data.get("NetworkInterfaces") or []
             for group in interface.get("Groups") or []
-        ]
-    for kind in ("instance", "volume"):
+        ),
+        *(
+            f"arn:aws:ec2:{account.region}::snapshot/{mapping['Ebs']['SnapshotId']}"
+            for mapping in data.get("BlockDeviceMappings") or []
+            if (mapping.get("Ebs") or {}).get("SnapshotId")
+        ),
+    ]
+    needs: list[Need] = [("ec2:RunInstances", resource, {}) for resource in used]
+    made = ("instance", "volume", "network-interface", *(["spot-instances-request"] * spot))
+    for kind in made:
         needs += _tagged("ec2:RunInstances", account.arn("ec2", f"{kind}/*"), tags.get(kind, {}))
+    pod = caller(account)
+    if pod is not None and not pod.automatic:
+        needs += _key_needs(account, data)
     if profile := (data.get("IamInstanceProfile") or {}).get("Name"):
         needs += _passed(account, profile)
     return needs
+
+
+def _shared(account: Account, data: Mapping[str, Any]) -> Iterator[str]:
+    """The existing resources of a launch template for which both RunInstances and CreateFleet ask
+    for permission."""
+    yield f"arn:aws:ec2:{account.region}::image/{data.get('ImageId')}"
+    yield account.arn("ec2", "subnet/subnet-0")
+    specification = data.get("CapacityReservationSpecification") or {}
+    target = specification.get("CapacityReservationTarget") or {}
+    if reservation := target.get("CapacityReservationId"):
+        yield account.arn("ec2", f"capacity-reservation/{reservation}")
+
+
+def _key_needs(account: Account, data: Mapping[str, Any]) -> Iterator[Need]:
+    """The permissions to encrypt disks with their own key, which EC2 uses on behalf of the caller:
+    https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html"""
+    through: Context = {"kms:ViaService": f"ec2.{account.region}.amazonaws.com"}
+    for key in own_keys(account, data):
+        arn = key if key.startswith("arn:") else account.arn("kms", f"key/{key}")
+        yield "kms:CreateGrant", arn, {**through, "kms:GrantIsForAWSResource": "true"}
+        for name in ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext",
+                     "ReEncryptFrom", "ReEncryptTo"):  # fmt: skip
+            yield f"kms:{name}", arn, through
 
 
 def _as_judged(
@@ -216,10 +251,13 @@ def _of_ec2(account: Account, name: str, params: Mapping[str, Any]) -> Iterator[
             reference = config.get("LaunchTemplateSpecification") or config.get("LaunchTemplate")
             template = named_template(account, reference or {})
             if template is not None:
-                yield action, *_of_resource(account, template.id)
+                for either in {action, "ec2:RunInstances"}:
+                    yield either, *_of_resource(account, template.id)
                 if name == "RunInstances":
-                    data = template.versions[-1].data
-                    yield from launch_needs(account, data, tags)
+                    yield from launch_needs(account, template.versions[-1].data, tags)
+                else:
+                    for resource in _shared(account, template.versions[-1].data):
+                        yield action, resource, {}
         kinds = ("fleet",) if name == "CreateFleet" else ("network-interface",)
         for kind in (*kinds, "instance", "volume"):
             yield from _tagged(action, account.arn("ec2", f"{kind}/*"), tags.get(kind, {}))
