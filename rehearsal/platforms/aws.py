@@ -13,9 +13,15 @@ from rehearsal.simulators.aws.account import Bucket
 from rehearsal.simulators.blocks import sizes
 from rehearsal.simulators.reservations import reservations
 from rehearsal.simulators.stock import machine_types, stock
+from stacks.capacity.aws_account import spot_pools
 from stacks.definition.names import StackError
 from stacks.definition.settings import config_in
 from stacks.outcome import CheckError
+
+_SPOT = (
+    "roles: the account is assumed to have AWSServiceRoleForEC2Spot, without which Karpenter "
+    "starts no Spot instance; gpu-cluster capacity asks your own account"
+)
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -57,6 +63,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     foreign, described = inventory.eks_cluster(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
+    spot = [_SPOT] if of.settings and spot_pools(of.settings.own) else []
     accounts = of.settings.auxiliary.accounts if of.settings else {}
     cloud = AwsCloud(
         control_plane=of.control_plane,
@@ -107,5 +114,5 @@ def serve(of: Rehearsed) -> RunningSimulator:
         },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},
-        notes=(*notes, *described, *more),
+        notes=(*notes, *described, *more, *spot),
     )

@@ -123,6 +123,14 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
         )
 
 
+def spot_pools(settings: EksSettings) -> list[str]:
+    """The settings of the pools for which Karpenter is to buy Spot."""
+    paths = [f"gpuPools.{name}" for name, pool in settings.pools.items() if pool.pool.spot]
+    cpu_pools = settings.cluster.cpu_pools.items()
+    paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools if pool.spot]
+    return paths if settings.cluster.scaler == "karpenter" else []
+
+
 def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
     """A finding if Karpenter is to buy Spot and the account lacks the role for it: its controller
     may not create it, as EKS does for node groups and for Auto Mode.
@@ -130,10 +138,8 @@ def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
     (read 2026-11-24)
     """
-    paths = [f"gpuPools.{name}" for name, pool in settings.pools.items() if pool.pool.spot]
-    cpu_pools = settings.cluster.cpu_pools.items()
-    paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools if pool.spot]
-    if settings.cluster.scaler != "karpenter" or not paths:
+    paths = spot_pools(settings)
+    if not paths:
         return
     try:
         iam.get_role(RoleName="AWSServiceRoleForEC2Spot")

@@ -31,6 +31,8 @@ class Facts:
     same_when_unknown: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
+    arns: frozenset[str] = frozenset()
+    networks: frozenset[str] = frozenset()
     longest: int | None = None
     """The most characters of a generated name."""
     small_letters: bool = False
@@ -174,6 +176,8 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         not_inputs=frozenset(row.get("not_inputs", ())),
         sets=frozenset(row.get("sets", ())),
         patterns=row.get("patterns", {}),
+        arns=frozenset(row.get("arns", ())),
+        networks=frozenset(row.get("networks", ())),
         longest=row.get("longest"),
         small_letters=row.get("small_letters", False),
         auto_named=tuple(row.get("auto_named", ())),

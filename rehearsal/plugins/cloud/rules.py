@@ -1,5 +1,6 @@
 """Refuses inputs of the right types that the provider would refuse: enums, bounds, exclusions."""
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +8,12 @@ from typing import Any
 from rehearsal.plugins.cloud.facts import Facts
 from rehearsal.plugins.cloud.patterns import blocks, common_parent, given, values
 from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
+
+_ARN = re.compile(
+    r"arn:aws(-[a-z]+)*:[^:]+:([a-z]{2}(-[a-z]+)+-\d{1,2})?:"
+    r"(aws[a-z-]*|third-party|\d{12}|cw.{10})?:.+"
+)
+"""hashicorp/terraform-provider-aws, internal/verify/validate.go."""
 
 
 def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
@@ -33,6 +40,11 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
             if value != UNKNOWN and not re.fullmatch(pattern, str(value)):
                 words = f"value of '{shown}' ('{value}') doesn't match regexp ^(?:{pattern})$"
                 found.append(Problem(shown, words))
+    for paths, kind in ((facts.arns, _not_an_arn), (facts.networks, _not_a_network)):
+        for path in sorted(paths):
+            for shown, value in values(tree, path):
+                if value not in (UNKNOWN, "") and (reason := kind(str(value))):
+                    found.append(Problem(shown, f"expected {shown} to be {reason}, got {value!r}"))
     for path in facts.required_nested:
         found += _missing(tree, path)
     for kind in ("conflicts", "exactly_one_of"):
@@ -60,6 +72,19 @@ def _outside(value: Any, bounds: Mapping[str, float]) -> str | None:
     if least <= value <= most:
         return None
     return f"at least {least}" if most == float("inf") else f"in the range {least} to {most}"
+
+
+def _not_an_arn(value: str) -> str | None:
+    return None if _ARN.fullmatch(value) else "an ARN, such as arn:aws:iam::123456789012:role/name"
+
+
+def _not_a_network(value: str) -> str | None:
+    """What a text should be that is no network in CIDR notation, or has bits beyond its prefix."""
+    try:
+        network = ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        return "a network in CIDR notation"
+    return None if str(network) == value else f"the network {network}"
 
 
 def _missing(tree: dict[str, Any], path: str) -> list[Problem]:

@@ -10,7 +10,7 @@ import binascii
 import email
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -87,8 +87,42 @@ def _bottlerocket(text: str) -> dict[str, Any]:
     return {"kubelet": {"config": kubelet}, "cluster": cluster}
 
 
+_KUBELET_LABELS = frozenset(
+    f"{prefix}{name}"
+    for name, prefixes in {
+        "kubernetes.io/hostname": ("",),
+        "kubernetes.io/os": ("", "beta."),
+        "kubernetes.io/arch": ("", "beta."),
+        "kubernetes.io/instance-type": ("node.", "beta."),
+        "kubernetes.io/zone": ("topology.", "failure-domain.beta."),
+        "kubernetes.io/region": ("topology.", "failure-domain.beta."),
+    }.items()
+    for prefix in prefixes
+)
+"""Kubernetes' own labels that a kubelet may set, besides those of two namespaces (kubernetes
+pkg/kubelet/apis/well_known_labels.go; read 2026-11-28)."""
+_OWN_NAMESPACES = re.compile(r"(.*\.)?(kubernetes\.io|k8s\.io)")
+_SET_BY_KUBELETS = re.compile(r"(.*\.)?(kubelet|node)\.kubernetes\.io")
+
+
+def _refused_labels(labels: Iterable[str]) -> list[str]:
+    """The labels in Kubernetes' namespaces with which a kubelet does not start."""
+    return [
+        key
+        for key in sorted(set(labels) - _KUBELET_LABELS)
+        if _OWN_NAMESPACES.fullmatch(key.rpartition("/")[0])
+        and not _SET_BY_KUBELETS.fullmatch(key.rpartition("/")[0])
+    ]
+
+
 def why_not_joined(cluster: Cluster, group: Group) -> str:
-    """Why a node's user data would not lead it to its cluster."""
+    """Why a node would not find its cluster, or its kubelet would not start."""
+    if refused := _refused_labels(group.row.get("labels") or ()):
+        # terraform-aws-modules/terraform-aws-eks issue 3346: EKS takes them.
+        return (
+            "the kubelet ends with \"unknown 'kubernetes.io' or 'k8s.io' labels specified with "
+            f'--node-labels: {refused}"'
+        )
     try:
         given = settings(group)
     except ValueError as error:

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
 import pytest
@@ -9,7 +10,10 @@ from clouds.rows.aws import PLACEHOLDER, Row, rows
 from rehearsal.plugins.aws import settings_for
 from rehearsal.plugins.aws.api import service_model
 from rehearsal.plugins.aws.rowed import Rowed
-from rehearsal.plugins.cloud.schema import resource_schema
+from rehearsal.plugins.cloud import facts
+from rehearsal.plugins.cloud.diff import Comparison
+from rehearsal.plugins.cloud.rules import breaches
+from rehearsal.plugins.cloud.schema import UNKNOWN, resource_schema
 from rehearsal.plugins.faults import Faults
 
 HANDLERS = settings_for({"AWS_ENDPOINT_URL": ""}, Faults()).handlers
@@ -85,3 +89,69 @@ def test_an_unsimulated_input_may_have_its_default() -> None:
     assert handler.validate_preview({}, given) == []
     (problem,) = handler.validate_preview({}, given | {"ipv6Native": True})
     assert problem.reason == ("a rehearsal does not simulate 'ipv6Native' of aws:ec2/subnet:Subnet")
+
+
+GROUP, CLUSTER = "aws:eks/nodeGroup:NodeGroup", "aws:eks/cluster:Cluster"
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+ROLE = "arn:aws:iam::123456789012:role/{}".format
+
+
+@pytest.mark.parametrize(
+    ("token", "old", "new", "changes"),
+    [
+        (GROUP, {"subnetIds": ["a", "b"]}, {"subnetIds": ["b", "a"]}, []),
+        (GROUP, {"subnetIds": ["a", "b"]}, {"subnetIds": ["c", "a"]}, [("subnetIds[0]", True)]),
+        (GROUP, {"launchTemplate": {"id": "lt-1"}}, {}, [("launchTemplate", False)]),
+        (GROUP, {"launchTemplate": {"id": "lt-1", "version": "1"}},
+         {"launchTemplate": {"version": "1"}}, []),
+        (TEMPLATE, {"metadataOptions": {"httpTokens": "required"}}, {"metadataOptions": {}}, []),
+        (TEMPLATE, {"vpcSecurityGroupIds": ["a", "b"]}, {"vpcSecurityGroupIds": ["b", "a"]}, []),
+        ("aws:eks/accessPolicyAssociation:AccessPolicyAssociation",
+         {"accessScope": {"namespaces": ["a", "b"]}}, {"accessScope": {"namespaces": ["b", "a"]}},
+         []),
+        (CLUSTER, {"enabledClusterLogTypes": ["api", "audit"]},
+         {"enabledClusterLogTypes": ["audit", "api"]}, []),
+        (CLUSTER, {"computeConfig": {"nodeRoleArn": ROLE("a")}},
+         {"computeConfig": {"nodeRoleArn": ROLE("b")}}, [("computeConfig.nodeRoleArn", True)]),
+        (CLUSTER, {"vpcConfig": {"controlPlaneEgressMode": "CUSTOMER_ROUTED"}},
+         {"vpcConfig": {"controlPlaneEgressMode": "AWS_MANAGED"}},
+         [("vpcConfig.controlPlaneEgressMode", True)]),
+    ],
+)  # fmt: skip
+def test_a_change_is_what_aws_own_provider_makes_of_it(
+    token: str, old: dict[str, Any], new: dict[str, Any], changes: list[tuple[str, bool]]
+) -> None:
+    """Of sets, of nested values that AWS fills in, and of what its code decides (hashicorp/
+    terraform-provider-aws, asked with the same states and inputs)."""
+    handler = HANDLERS[token]
+    comparison = Comparison(
+        shape=resource_schema(token).inputs,
+        facts=facts.of(token),
+        same=handler.same,
+        replaces=handler.forces_replacement,
+    )
+    found = comparison.changes(old, old, new)
+    assert [(change.path, change.replace) for change in found] == changes
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "reason"),
+    [
+        (CLUSTER, {"roleArn": "role/control"}, "roleArn to be an ARN"),
+        (CLUSTER, {"roleArn": ROLE("control")}, ""),
+        (CLUSTER, {"roleArn": UNKNOWN}, ""),
+        (CLUSTER, {"vpcConfig": {"publicAccessCidrs": ["0.0.0.0/0", "198.51.100.1/24"]}},
+         "vpcConfig.publicAccessCidrs[1] to be the network 198.51.100.0/24, got '198.51.100.1/24'"),
+        ("aws:ec2/vpc:Vpc", {"cidrBlock": "10.0.0.1/16"}, "to be the network 10.0.0.0/16"),
+        ("aws:ec2/subnet:Subnet", {"cidrBlock": "ten"}, "to be a network in CIDR notation"),
+        ("aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+         {"policyArn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"}, ""),
+        ("aws:iam/role:Role", {"permissionsBoundary": ""}, ""),
+        (GROUP, {"nodeRoleArn": "arn:aws-cn:iam::1234:role/x"}, "nodeRoleArn to be an ARN"),
+        ("aws:sqs/queue:Queue", {"kmsMasterKeyId": "k", "sqsManagedSseEnabled": True}, "exclude"),
+    ],
+)  # fmt: skip
+def test_a_value_is_refused_in_a_preview(token: str, inputs: dict[str, Any], reason: str) -> None:
+    """As AWS's own provider validates it, before any request."""
+    found = [problem.reason for problem in breaches(inputs, facts.of(token))]
+    assert (reason in found[0]) if reason else (found == [])

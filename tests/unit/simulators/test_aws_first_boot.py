@@ -39,7 +39,7 @@ def mime(*specs: dict[str, Any]) -> str:
 def group(text: str | None, image: str = "AL2023_x86_64_NVIDIA", **data: Any) -> Group:
     if text is not None:
         data["UserData"] = base64.b64encode(text.encode()).decode()
-    row = {"amiType": image, "clusterName": "c"}
+    row = {"amiType": image, "clusterName": "c", "labels": data.pop("labels", {})}
     return Group(row=row, given={}, scaling_group="s", template="t", data=data)
 
 
@@ -89,6 +89,10 @@ def test_bottlerocket_has_the_same_in_toml() -> None:
         (group(mime({"cluster": {k: KNOWN[k] for k in KNOWN if k != "cidr"}}), "CUSTOM"), "cidr"),
         (group("[settings.kubernetes]\nmax-pods = 9\n", "CUSTOM"), "lacks name"),
         (group("#!/bin/bash\n"), "MIME multi-part"),
+        (group(None, labels={"node-role.kubernetes.io/a": ""}), "node-role.kubernetes.io/a"),
+        (group(None, labels={"k8s.io/role": ""}), "unknown 'kubernetes.io' or 'k8s.io' labels"),
+        (group(None, labels={"node.kubernetes.io/role": "", "kubernetes.io/os": "", "a/b": "",
+                             "topology.kubernetes.io/zone": ""}), ""),
         (group(node_config({}, "v2").join(("MIME-Version: 1.0\nContent-Type: multipart/mixed; "
                                            'boundary="//"\n\n', "--//--\n"))), "node.eks.aws/v2"),
     ],
