@@ -112,7 +112,7 @@ def _end_creation(account: Account, group: Group, wrong: Row | None) -> None:
 
 def _judge(account: Account, cluster: Cluster, group: Group) -> None:
     """Ends a creation as soon as the nodes can join, or when they have tried for long enough."""
-    due, name = time.monotonic() + JOIN_SECONDS, group.row["nodegroupName"]
+    began, name = time.monotonic(), group.row["nodegroupName"]
     while group.row["status"] == "CREATING":
         time.sleep(_JUDGE_SECONDS)
         with account.lock, account.asking:
@@ -123,7 +123,7 @@ def _judge(account: Account, cluster: Cluster, group: Group) -> None:
                 return  # It has been deleted, or the account ended.
             nodes = group.row["scalingConfig"]["desiredSize"]
             wrong = why_not_started(account, cluster, group, nodes)
-            if wrong is None or time.monotonic() >= due:
+            if wrong is None or time.monotonic() >= began + JOIN_SECONDS:
                 _end_creation(account, group, wrong)
     account.changed()
 
