@@ -56,7 +56,7 @@ def _asked(
 
 
 @job.command(epilog="Example: gpu-cluster job submit first.yaml --namespace team")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @_where
 @click.option("--dry-run", is_flag=True, help="Check the file without submitting anything.")
 @json_option
@@ -92,7 +92,7 @@ def listed(**where: Any) -> ExitCode:
         from stacks.table import table
 
         rows = [row(job_set) for job_set in cluster.jobs()]
-        text = "no jobs"
+        text = f"no jobs in namespace {cluster.namespace}; --namespace names another one"
         if rows:
             keys = ("name", "queue", "nodes", "state", "restarts", "created")
             text = table(keys, [[job_set[key] for key in keys] for job_set in rows])

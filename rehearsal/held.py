@@ -5,6 +5,7 @@ A kept rehearsal continues in that process only; any other ends with the process
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -127,7 +128,7 @@ def known() -> Iterator[tuple[str, str, str]]:
 
 def _state(folder: Path, holder: Holder, running: bool) -> tuple[str, str]:
     if running:
-        return f"{holder} is running", f"KUBECONFIG={folder / 'kubeconfig'}"
+        return f"{holder} is running", f"KUBECONFIG={shlex.quote(str(folder / 'kubeconfig'))}"
     try:
         passed = json.loads((folder / "report.json").read_text())["ok"]
     except (OSError, ValueError, KeyError):

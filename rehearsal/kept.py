@@ -28,10 +28,11 @@ def write_runner(sandbox: Sandbox) -> Path:
 def how_to_use(sandbox: Sandbox, script: Path, *, running: bool) -> str:
     """Commands to copy; `script` runs them."""
     stack, run = sandbox.stack, shlex.quote(str(script))
+    kubeconfig = shlex.quote(str(sandbox.control_plane.kubeconfig))
     state = "It is running" if running else "It failed and was kept running"
     return (
         f"{state}, until `gpu-cluster down {stack}`. To inspect it:\n  export "
-        f"KUBECONFIG={sandbox.control_plane.kubeconfig}\n  kubectl get nodes,pods "
+        f"KUBECONFIG={kubeconfig}\n  kubectl get nodes,pods "
         f"--all-namespaces\nTo change it, edit {sandbox.engine.program / f'Pulumi.{stack}.yaml'}, "
         f"and then:\n  {run} pulumi up --stack {stack}\nAfter an update that was killed:\n  "
         f"gpu-cluster recover {stack} --rehearsal"

@@ -1,5 +1,6 @@
 """The rehearsal's child processes: each has a log file, and none outlives the sandbox."""
 
+import errno
 import os
 import random
 import socket
@@ -134,8 +135,10 @@ class Processes:
             return self._children[name].pid
 
     def last_words(self, name: str) -> str:
-        """The end of a child's log, on one line."""
+        """The end of a child's log, on one line; first, if it says so, that the disk is full."""
         log = (self.logs / f"{name}.log").read_text(errors="replace").splitlines()
+        if full := [line for line in log if os.strerror(errno.ENOSPC).lower() in line.lower()]:
+            return f"the disk with {self.logs} is full: {full[0].strip()}"
         return " | ".join(log[-3:]) or "its log is empty"
 
 

@@ -140,7 +140,11 @@ def comment(sections: Sequence[Section]) -> str:
         text = _details(section, room)
         room -= len(text)
         parts.append(text)
-    return "\n\n".join(part for part in parts if part)
+    text = "\n\n".join(part for part in parts if part)
+    if len(text) <= MOST:
+        return text
+    # The warnings come first; a code block that is cut has to be closed.
+    return f"{text[:MOST]}\n```\n\nThis comment was too long; see the job's log for the rest."
 
 
 def _warned(stack: str, what: str, said: Sequence[str]) -> str:
@@ -206,7 +210,8 @@ def _costs_shown(section: Section) -> list[str]:
             old = before.total("configured", time)
             unknown = old.missing or new.missing
             change = signed(None if unknown else new.month - old.month)
-            text += "" if change == "0" else f" ({change})"
+            difference = "difference unknown" if unknown else change
+            text += "" if change == "0" else f" ({difference})"
         elif section.compared:
             text += " (new)"
         cells.append(text)

@@ -62,7 +62,7 @@ class Copy:
     killed left things."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = clone(folder / "a b" / "ü#%41")
+        self.folder = clone(folder / "clone")
         self.kept = self.folder / ".rehearsal" / "dev"
         (folder / "bin").mkdir()
         programs = {

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stacks.definition.files import ROOT, SAMPLES
+from tests.rehearsal.test_getting_started import clone
 from tools import programs
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
@@ -123,3 +124,12 @@ def test_a_rehearsal_reaches_nothing_of_the_user(
     )
     assert (done.returncode, listener.seen) == (0, []), done.stdout + done.stderr
     assert "SECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.prove
+def test_the_path_of_a_checkout_may_have_any_characters(tmp_path: Path) -> None:
+    """Blanks, and what means something in a URL."""
+    checkout = clone(tmp_path / "a b" / "ü#%41?")
+    command = [sys.executable, "-m", "cli", "rehearse", "onprem"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

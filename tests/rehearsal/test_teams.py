@@ -178,7 +178,10 @@ def test_a_stranger_and_a_member_of_another_team_are_turned_away(member: Members
         assert (code, "you are not allowed to read ConfigMap gpu-cluster" in said) == (
             ExitCode.UNKNOWN, True,
         )  # fmt: skip
-    assert member(ADA, "research").run("list") == (ExitCode.OK, "no jobs\n")
+    assert member(ADA, "research").run("list") == (
+        ExitCode.OK,
+        "no jobs in namespace research; --namespace names another one\n",
+    )
 
 
 def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(

@@ -369,6 +369,17 @@ def test_a_long_list_is_cut_below_what_a_comment_may_hold(folder: Path) -> None:
     assert text.endswith("</details>")
 
 
+def test_a_comment_about_many_failures_is_cut(folder: Path) -> None:
+    """Failed previews have no list that could be cut instead; the first ones are shown."""
+    said = {"severity": "error", "message": "no " * 2000}
+    failed = json.dumps({"diagnostics": [said], "steps": []})
+    text, end = written(folder, **{f"stack{number}": failed for number in range(30)})
+    assert len(text) < 65_536
+    assert text.endswith("see the job's log for the rest.")
+    assert text.startswith(MARK)
+    assert end == ExitCode.UNKNOWN
+
+
 def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:
     """A stack without a file has `?`, with the reason below the table."""
     text, end = written(folder, nosuch=preview())
