@@ -22,6 +22,25 @@ template."""
 UNUSED = ("capacitybuffers.autoscaling.x-k8s.io",)
 """Definitions that no stack declares: Karpenter ships one for a disabled feature."""
 
+LATER = {
+    "kueue": (
+        "v0.16.9",
+        {
+            "c.status == 'True')) ? (oldSelf.spec.priorityClassSource ==": (
+                "c.status == 'True') && has(oldSelf.spec.priorityClassSource) && "
+                "has(self.spec.priorityClassSource)) ? (oldSelf.spec.priorityClassSource =="
+            ),
+            "c.status == 'True') && (self.spec.priorityClassSource !=": (
+                "c.status == 'True') && has(oldSelf.spec.priorityClassSource) && "
+                "has(self.spec.priorityClassSource) && (self.spec.priorityClassSource !="
+            ),
+        },
+    ),
+}
+"""Program -> the version that runs in clusters, if its module cannot be downloaded, and what its
+definitions change: a part of a rule before and after (kubernetes-sigs/kueue PR 10630, in
+`git diff v0.16.6 v0.16.9 -- config/components/crd`, which has nothing else but descriptions)."""
+
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """A schema that accepts any object and keeps all of it."""
 
@@ -31,8 +50,13 @@ def document(name: str) -> dict[str, Any]:
     built = program(name)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     definitions = [yaml.load(file.read_text(), loader) for file in tools.crds(name)]
+    version, changes = LATER.get(name, (built.version(), {}))
+    for before, after in changes.items():
+        definitions, count = _with_rule(definitions, before, after)
+        if count == 0:
+            raise ToolError(f"{name}: no rule of a definition has {before!r}; correct LATER")
     return {
-        "source": f"{built.module} {built.version()}, {built.copies[0][1]}",
+        "source": f"{built.module} {version}, {built.copies[0][1]}",
         "license": "Apache-2.0",
         "definitions": [
             shortened(definition)
@@ -40,6 +64,19 @@ def document(name: str) -> dict[str, Any]:
             if definition["metadata"]["name"] not in UNUSED
         ],
     }
+
+
+def _with_rule(value: Any, before: str, after: str) -> tuple[Any, int]:
+    """The value with a part of its rules replaced, and how many rules have that part."""
+    if isinstance(value, str):
+        return value.replace(before, after), value.count(before)
+    if not isinstance(value, dict | list):
+        return value, 0
+    keys = value.keys() if isinstance(value, dict) else range(len(value))
+    changed = [_with_rule(value[key], before, after) for key in keys]
+    inner = [part for part, _ in changed]
+    whole = dict(zip(keys, inner, strict=True)) if isinstance(value, dict) else inner
+    return whole, sum(count for _, count in changed)
 
 
 def shortened(definition: dict[str, Any]) -> dict[str, Any]:

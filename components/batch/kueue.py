@@ -19,7 +19,7 @@ FORMER = "v1beta1"
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """The kinds with two different versions, which the controller converts:
-config/components/crd/kustomization.yaml of 0.16.6, and pkg/util/cert, which adds its CA."""
+config/components/crd/kustomization.yaml of 0.16.9, and pkg/util/cert, which adds its CA."""
 
 UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
 """Resources that queues do not count: they hand out only GPUs. How much of these a node has left is
@@ -71,10 +71,10 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
 ]
-"""The rules of config/components/rbac/role.yaml in 0.16.6 that Jobs and queues need."""
+"""The rules of config/components/rbac/role.yaml in 0.16.9 that Jobs and queues need."""
 
 FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
-"""Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.6)."""
+"""Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.9)."""
 
 TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
     rule("", ["pods"], *_CHANGE),
@@ -130,7 +130,8 @@ def _config(frameworks: Sequence[str], topology: bool) -> dict[str, Any]:
         "integrations": {"frameworks": list(frameworks)},
         "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
         "featureGates": {
-            # 0.16.6 turns it on, and may take new jobs for finished ones (kueue PR 11019).
+            # 0.16.6, which rehearsals run, turns it on, and may take new jobs for finished ones
+            # (kueue PR 11019).
             "FinishOrphanedWorkloads": False,
             # The others would need additional permissions, and only the second of them is ever
             # used here.

@@ -114,9 +114,9 @@ JOBSET: Final = Image(
 
 KUEUE: Final = Image(
     repository="registry.k8s.io/kueue/kueue",
-    tag="v0.16.6",
+    tag="v0.16.9",
     source="CHANGELOG-0.16.md of kubernetes-sigs/kueue",
-    read="2026-11-24",
+    read="2026-11-28",
 )
 """Kueue. The definitions, RBAC and configuration in `components/batch` belong to this version,
 which stores v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.md."""

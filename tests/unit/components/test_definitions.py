@@ -12,6 +12,7 @@ from components.batch.kueue import CONVERTED
 from components.catalog import images
 from tools import definitions as pinned
 from tools.programs import program
+from tools.sections import ROOT
 
 IMAGES = {
     "jobset": images.JOBSET, "kueue": images.KUEUE, "karpenter-aws": images.KARPENTER,
@@ -41,9 +42,13 @@ def test_definitions_and_image_are_of_one_version(name: str) -> None:
 
 
 def test_the_versions_are_those_that_were_chosen() -> None:
-    """Kueue 0.16 stores v1beta2 and still serves v1beta1; 0.16.6 places jobs that only have limits
-    on the nodes of a ProvisioningRequest (kubernetes-sigs/kueue 9947, 10177)."""
-    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.16.6", "v0.12.0")
+    """Kueue 0.16 stores v1beta2 and still serves v1beta1; 0.16.9 is its last patch, three after the
+    one that a rehearsal can build, which a page compares for both."""
+    assert (images.KUEUE.tag, images.JOBSET.tag) == ("v0.16.9", "v0.12.0")
+    page = (ROOT / "docs" / "contributing" / "upgrade-kueue.md").read_text()
+    built = program("kueue").version()
+    assert f"### After {built.removeprefix('v')}," in page
+    assert f"### After {images.KUEUE.tag.removeprefix('v')}," in page
 
 
 def fields(schema: dict[str, Any], path: str = "") -> set[str]:
