@@ -140,9 +140,11 @@ def capacity(
     or JobSet, which the stack would not replace.
     """
     from stacks.capacity import stack_capacity
+    from stacks.definition.files import as_rehearsed
 
     def ask() -> Answer:
-        url = stack_capacity.rehearsed_endpoint(stack) if rehearsal else endpoint
-        return stack_capacity.answer(stack, url, rehearsal=rehearsal, trusted=trust_kubeconfig)
+        with as_rehearsed(stack, rehearsal):
+            url = stack_capacity.rehearsed_endpoint(stack) if rehearsal else endpoint
+            return stack_capacity.answer(stack, url, rehearsal=rehearsal, trusted=trust_kubeconfig)
 
     return say("capacity", ask, as_json=as_json)

@@ -44,15 +44,17 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
 def _answer(
     module: str, stack: str, kubeconfig: Path | None, rehearsal: bool, trusted: bool
 ) -> Answer:
+    from stacks.definition.files import as_rehearsed
     from stacks.definition.settings import config_of
     from stacks.live.cluster import kubeconfig_of
 
     if rehearsal and kubeconfig is not None:
         raise click.UsageError("give --kubeconfig or --rehearsal, not both")
-    config_of(stack)  # Errors in the stack's file are reported first.
-    content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal, trusted=trusted)
-    answer: Answer = importlib.import_module(module).answer(stack, content)
-    return answer
+    with as_rehearsed(stack, rehearsal):
+        config_of(stack)  # Errors in the stack's file are reported first.
+        content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal, trusted=trusted)
+        answer: Answer = importlib.import_module(module).answer(stack, content)
+        return answer
 
 
 @_asks("gpus", "stacks.live.gpu_survey")

@@ -81,7 +81,7 @@ def write(
             raise StackError(f"{nodes} cannot be read: {error}") from None
     selected = {key for pool in own.pools.values() for key in pool.args.node_selector}
     found, notes = with_gpus(from_nodes(text, selected), own.pools)
-    for note in notes:
+    for note in (*partitioned(text), *notes):
         print(note, file=sys.stderr)
     machines = checked_machines(stack, found)
     file = folder / f"{stack}.yaml"
@@ -135,6 +135,21 @@ def from_nodes(text: str, selected: set[str]) -> list[Machine]:
     if not nodes:
         raise StackError("the cluster has no nodes")
     return nodes
+
+
+def partitioned(text: str) -> list[str]:
+    """A line for each node in the output of `kubectl get nodes -o json` that offers partitions of
+    its GPUs, which pools of this platform cannot use."""
+    lines = []
+    for node in json.loads(text)["items"]:
+        offered = [key for key in node["status"]["capacity"] if key.startswith("nvidia.com/mig-")]
+        if offered:
+            lines.append(
+                f"node {node['metadata']['name']} offers {', '.join(offered)}: the stack's pods "
+                "request whole GPUs, and cannot use it; turn MIG off there, or create pods for it "
+                "yourself"
+            )
+    return lines
 
 
 def with_gpus(

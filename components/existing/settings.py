@@ -57,6 +57,9 @@ def _kubeconfig(cluster: ExistingClusterArgs) -> Any:
     import pulumi
 
     def read(text: str) -> str:
-        return at(f"{NAMESPACE}:cluster", replace(cluster, kubeconfig=text).read_kubeconfig)
+        try:
+            return at(f"{NAMESPACE}:cluster", replace(cluster, kubeconfig=text).read_kubeconfig)
+        except ValueError as error:  # Nothing above an output turns it into one line.
+            raise pulumi.RunError(str(error)) from None
 
     return pulumi.Output.from_input(content).apply(read)

@@ -4,6 +4,8 @@ import difflib
 import os
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -232,6 +234,24 @@ def use_examples() -> None:
 def use_instead(folder: Path) -> None:
     """Makes this process and its children read the stack files in that folder."""
     os.environ[INSTEAD] = str(folder)
+
+
+@contextmanager
+def as_rehearsed(stack: str, rehearsal: bool = True) -> Iterator[None]:
+    """With `rehearsal`, reads the stack's file in its kept rehearsal, where a user may have edited
+    it; the checkout's if none is kept there."""
+    folder, before = ROOT / ".rehearsal" / stack / "program", os.environ.get(INSTEAD)
+    if not rehearsal or not (folder / f"Pulumi.{stack}.yaml").is_file():
+        yield
+        return
+    try:
+        use_instead(folder)
+        yield
+    finally:
+        if before is None:
+            del os.environ[INSTEAD]
+        else:
+            os.environ[INSTEAD] = before
 
 
 def folder_of(source: Path) -> Path:

@@ -10,7 +10,7 @@ from components.cluster import GpuPool
 from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.live.cluster import asked, client_of, page
 from stacks.live.gpu_findings import Finding, findings
-from stacks.live.gpu_nodes import GpuNode, Object, gpu_node
+from stacks.live.gpu_nodes import GpuNode, Object, gpu_node, taints_of
 from stacks.outcome import Answer, ExitCode
 from stacks.table import table
 
@@ -74,7 +74,15 @@ def survey(
         row = gpu_node(node, own_pods, pools)
         rows.append(row)
         found += findings(row, node, own_pods, daemon_sets, pools)
+    signs = {row.name: row.gpu_sign for row in rows}
+    if not any(_takes_any_pod(node) and not signs[node["metadata"]["name"]] for node in nodes):
+        # With the taint on the GPU nodes too, no node would take what the cluster itself runs.
+        found = [finding for finding in found if finding.lacks != "taint"]
     return rows, found
+
+
+def _takes_any_pod(node: Object) -> bool:
+    return not any(taint["effect"] != "PreferNoSchedule" for taint in taints_of(node))
 
 
 def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:

@@ -63,6 +63,15 @@ def test_a_kubeconfig_may_be_an_output(kubeconfig: Callable[[], Any]) -> None:
     assert job.inputs["metadata"]["annotations"]["gpu-cluster/stack"] == "gpu-cluster/test"
 
 
+def test_a_bad_kubeconfig_in_an_output_is_refused_in_one_line() -> None:
+    """As a plain one is: not with the traceback of a callback."""
+    unusable = KUBECONFIG.replace('"server"', '"certificate-authority": "/elsewhere/ca", "server"')
+    assert unusable != KUBECONFIG
+    for text in (unusable, "clusters: []"):
+        with pytest.raises(pulumi.RunError, match=r"^gpu-cluster:cluster\.kubeconfig: [^\n]+$"):
+            declared(lambda text=text: pulumi.Output.from_input(text))  # type: ignore[misc]
+
+
 def test_an_unknown_kubeconfig_declares_the_same() -> None:
     """In a preview it may be that of a cluster which the program is about to create."""
     unknown = declared(lambda: pulumi.Output.from_input(pulumi.UNKNOWN), preview=True)

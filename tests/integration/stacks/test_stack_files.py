@@ -11,6 +11,7 @@ from cli.main import main
 from quality.__main__ import main as quality_main
 from quality.docs import gpus as measured_gpus
 from rehearsal import inventory_file
+from stacks.definition import files
 from stacks.definition import settings as stack
 from stacks.definition.files import read_stack
 from stacks.definition.names import StackError
@@ -277,3 +278,22 @@ def test_what_is_no_measurement_is_not_kept(
     assert error.startswith(f"python -m quality docs: {file}: ")
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == ([file] if content is not None else [])
+
+
+def test_a_kept_rehearsal_s_own_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`capacity --rehearsal` and `gpus --rehearsal` judge the stack that runs there, whose file may
+    have been edited; without a rehearsal, the checkout's."""
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    monkeypatch.delenv(files.INSTEAD, raising=False)
+    program = tmp_path / ".rehearsal" / "dev" / "program"
+    program.mkdir(parents=True)
+    with files.as_rehearsed("dev"):
+        assert files.folder_of(tmp_path) == tmp_path
+    (program / "Pulumi.dev.yaml").write_text("config: {}\n")
+    with files.as_rehearsed("dev"):
+        assert files.folder_of(tmp_path) == program
+    with files.as_rehearsed("dev", rehearsal=False):
+        assert files.folder_of(tmp_path) == tmp_path
+    assert files.folder_of(tmp_path) == tmp_path

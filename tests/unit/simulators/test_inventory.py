@@ -10,7 +10,7 @@ import yaml
 from components.settings.model import Settings
 from quality.faults.changes import STACKS as MORE
 from rehearsal.existing import ExistingCluster
-from rehearsal.inventory_file import from_nodes, with_gpus
+from rehearsal.inventory_file import from_nodes, partitioned, with_gpus
 from rehearsal.program_copy import prepared
 from rehearsal.simulators.google_inventory import networks, node_accounts
 from rehearsal.simulators.inventory import (
@@ -472,3 +472,14 @@ def test_an_inventory_says_which_taints_somebody_removes(
             startup_taints("prod", tmp_path)
         return
     assert startup_taints("prod", tmp_path) == found
+
+
+def test_a_node_with_partitions_is_named() -> None:
+    """Of an inventory of machines, whose pools have whole GPUs."""
+    offered = {"whole": {"nvidia.com/gpu": "8"}, "mig": {"nvidia.com/mig-1g.10gb": "56"}}
+    nodes = [
+        {"metadata": {"name": name}, "status": {"capacity": capacity}}
+        for name, capacity in offered.items()
+    ]
+    (line,) = partitioned(json.dumps({"items": nodes}))
+    assert line.startswith("node mig offers nvidia.com/mig-1g.10gb: the stack's pods request whole")

@@ -121,7 +121,9 @@ def a_pool(name: str = "gpus", **given: Any) -> GpuPool:
 def survey(
     node: dict[str, Any], *pods: Any, sets: Any = (PLUGIN_SET,), pools: Any = None
 ) -> tuple[GpuNode, list[Finding]]:
-    rows, found = gpus.survey([node], pods, sets, [a_pool()] if pools is None else pools)
+    """The row and the findings of a node, beside one without GPUs."""
+    nodes = [node, a_node("z-cpu", None, labels={}, taints=())]
+    rows, found = gpus.survey(nodes, pods, sets, [a_pool()] if pools is None else pools)
     return rows[0], found
 
 
@@ -295,6 +297,19 @@ def test_who_launched_a_node_is_known() -> None:
     assert row.launched_by == "EKS Auto Mode, NodePool gpus-static"
     assert "its device plugin does not belong to this stack: the cloud" in found.message
     assert survey(a_node())[0].launched_by is None
+
+
+def test_the_last_node_without_a_taint_keeps_none() -> None:
+    """In a cluster of GPU nodes only, a taint on all of them would leave no node for the stack's
+    controllers and the cluster's DNS."""
+    nodes = [a_node(name, taints=()) for name in "ab"]
+    pods = [a_pod(f"plugin-{name}", name, **PLUGIN_SPEC) for name in "ab"]
+    assert gpus.survey(nodes, pods, [PLUGIN_SET], [a_pool()])[1] == []
+    nodes.append(a_node("control-plane", None, labels={}, taints=[TAINT | {"key": "other"}]))
+    assert gpus.survey(nodes, pods, [PLUGIN_SET], [a_pool()])[1] == []
+    nodes.append(a_node("cpu", None, labels={}, taints=()))
+    found = gpus.survey(nodes, pods, [PLUGIN_SET], [a_pool()])[1]
+    assert [(one.node, one.lacks) for one in found] == [("a", "taint"), ("b", "taint")]
 
 
 def test_missing_taints() -> None:
