@@ -23,6 +23,14 @@ ALL_REGIONS = "all regions"
 _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
 """The label that GKE sets on the virtual machines of its nodes."""
+_DISK_QUOTAS = {
+    "pd-standard": "DISKS_TOTAL_GB",
+    "pd-balanced": "SSD_TOTAL_GB",
+    "pd-ssd": "SSD_TOTAL_GB",
+    "hyperdisk-balanced": "HDB_TOTAL_GB",
+}
+"""Type of a disk -> the regional quota: docs.cloud.google.com/compute/resource-usage, "Disk
+quotas", and the discovery document's `Quota.metric`."""
 
 
 def needs(
@@ -73,6 +81,18 @@ def needs(
     return result, notes
 
 
+def disk_needs(disks: Mapping[str, tuple[str, int]], *, project: str, region: str) -> list[Need]:
+    """A need for each quota of boot disks. `disks`: pool -> type of its disks, and GB of all."""
+    sizes: dict[str, dict[str, int]] = {}
+    for pool, (kind, gigabytes) in disks.items():
+        sizes.setdefault(_DISK_QUOTAS[kind], {})[pool] = gigabytes
+    link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
+    return [
+        Need(quota=metric, scope=region, unit="GB", pools=pools, link=link)
+        for metric, pools in sizes.items()
+    ]
+
+
 def one_node(pool: ResolvedPool[Any], way: str, *, region: str) -> Need:
     """How much of a quota a node of the pool uses if it is bought in this way."""
     metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
@@ -119,6 +139,8 @@ class GoogleQuotas:
                 return _on_standard_quota(need, known, gpu_model.quota_metric, standard)
         if known is not None:
             return known
+        if need.unit == "GB":
+            return Unknown(reason=f"{need.scope} lists no quota of this name: see the link")
         guessed = (
             ", and its name is only assumed"
             if gpu_model and gpu_model.quota_metric_uncertain
@@ -130,7 +152,10 @@ class GoogleQuotas:
         )
 
     def own_use(self, need: Need, cluster: str) -> float | None:
-        """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
+        """GPUs of the cluster's own nodes that count against a need's quota; None if unknown, as
+        for disks: an instance does not tell their type."""
+        if need.unit == "GB":
+            return None
         instances = self._api.aggregated(
             self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
         )

@@ -25,7 +25,7 @@ class Need:
     """The cloud's name or code for it."""
     scope: str
     """Its scope, for instance `us-central1` or `all regions`."""
-    unit: Literal["GPUs", "vCPUs"]
+    unit: Literal["GPUs", "vCPUs", "GB"]
     pools: Mapping[str, int]
     """Pool -> units at its `maxNodes`."""
     link: str

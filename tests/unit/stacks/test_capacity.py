@@ -819,7 +819,8 @@ def test_quota_of_an_instance_type(kind: str, spot: bool, expected: str | None) 
 
 
 def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, list[str]]) -> None:
-    """The dev stack's three T4 against a limit of two: exit code 1, with the link to raise it."""
+    """The dev stack's three T4 against a limit of two, or its 450 GB of balanced disks against 449:
+    exit code 1, with the link to raise it."""
     url, answers, _ = google
     project = "/compute/v1/projects/my-project"
     many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
@@ -827,12 +828,14 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
     offer(answers, "machineTypes", "e2-standard-2", {f"{REGION}-a"}, project=project)
     offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
     offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
-    for limit, expected in ((2, 1), (3, 0)):
+    for limit, disks, expected in ((2, 500, 1), (3, 449, 1), (3, 500, 0)):
         t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
-        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4]})
+        ssd = {"metric": "SSD_TOTAL_GB", "limit": disks, "usage": 0}
+        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4, ssd]})
         code, document, text = quota.answer("dev", url)
         assert code == expected
-        assert [one["need"] for one in document["quotas"]] == [3, 3]
+        # Three nodes with a GPU and 100 GB each, and three of the system pool with 50 GB.
+        assert [one["need"] for one in document["quotas"]] == [3, 3, 450]
         assert ("https://console.cloud.google.com/" in text) == (code == 1)
 
 

@@ -20,6 +20,14 @@ from rehearsal.simulators.google.compute.resources import LINK
 from rehearsal.simulators.google.errors import not_found
 from tools.google_discovery import document
 
+_DISK_METRICS = {
+    "pd-standard": "DISKS_TOTAL_GB",
+    "pd-balanced": "SSD_TOTAL_GB",
+    "pd-ssd": "SSD_TOTAL_GB",
+    "hyperdisk-balanced": "HDB_TOTAL_GB",
+}
+_DISK_LIMIT = 1_000_000
+"""Sufficient for every rehearsal, as quotas of GPUs are."""
 _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
 
 
@@ -58,7 +66,10 @@ def _region(call: Call, name: str) -> dict[str, Any]:
         "status": "UP",
         "selfLink": f"{LINK}{project}/regions/{name}",
         "zones": [f"{LINK}{project}/zones/{zone}" for zone in zones],
-        "quotas": [_quota(call, metric, name) for metric in _metrics()],
+        "quotas": [
+            *(_quota(call, metric, name) for metric in _metrics()),
+            *(_disk_quota(call, metric, name) for metric in sorted({*_DISK_METRICS.values()})),
+        ],
     }
 
 
@@ -86,6 +97,17 @@ def _zones(call: Call) -> dict[str, Any]:
 
 def _quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
     use, limit = instances.gpus_used(call.cloud, metric, region), call.cloud.limit(metric)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
+    use = sum(
+        pool.nodes * int(pool.state["config"]["diskSizeGb"])
+        for pool in call.cloud.pools()
+        if _DISK_METRICS.get(pool.state["config"]["diskType"]) == metric
+        and region_of(pool.state["locations"][0]) == region
+    )
+    limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
 
 
