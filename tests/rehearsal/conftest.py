@@ -21,6 +21,14 @@ from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from stacks.definition.program import Mutation
 
+
+@pytest.fixture(autouse=True)
+def no_traceback(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A defect of a simulator, which a client may get over by asking again, fails the test."""
+    yield
+    assert [record.getMessage() for record in caplog.get_records("call") if record.exc_info] == []
+
+
 Rehearse = Callable[..., Rehearsal]
 Sandboxes = Callable[[str], Sandbox]
 """Stack -> its sandbox, the same for every test of this process that asks for it."""

@@ -190,6 +190,20 @@ def test_a_pool_says_what_auto_mode_lacks(ml: Account) -> None:
     assert (fits.driver, fits.plugin, fits.gpus) == ("cloud", "cloud", 1)
 
 
+def test_an_instance_that_is_named_twice_is_described_once(
+    ml: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Karpenter's batches name an instance once for each of its callers."""
+    (made,) = ml.ec2.run_instances(
+        ImageId="ami-12c6146b", MinCount=1, MaxCount=1, SubnetId=ml.subnets[0]
+    )["Instances"]
+    identity = made["InstanceId"]
+    (found,) = ml.ec2.describe_instances(InstanceIds=[identity, identity])["Reservations"]
+    assert [one["InstanceId"] for one in found["Instances"]] == [identity]
+    assert not any(record.exc_info for record in caplog.records)
+    ml.ec2.terminate_instances(InstanceIds=[identity])
+
+
 CLASS_DRIVER = "ebs.csi.eks.amazonaws.com"
 
 
