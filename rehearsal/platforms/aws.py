@@ -62,6 +62,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         )
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     foreign, described = inventory.eks_cluster(of.stack, of.settings, of.inventories)
+    inventory.check_karpenter(of.stack, foreign, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
     spot = [_SPOT] if of.settings and spot_pools(of.settings.own) else []
     accounts = of.settings.auxiliary.accounts if of.settings else {}

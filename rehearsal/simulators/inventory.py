@@ -409,12 +409,6 @@ def eks_cluster(
             "set cluster.autoscaler: {} and the stack installs one"
         )
     role = args.karpenter_node_role or ""
-    if role and "karpenter" not in controllers(stack, folder):
-        raise wrong(
-            stack, ".controllers", f"{args.name} has no Karpenter here, which cluster."
-            "karpenterNodeRole expects: write [karpenter], and what runs it as in "
-            "inventories/on-eks-karpenter.yaml, or let gpu-cluster inventory read the cluster"
-        )  # fmt: skip
     if role and (described := given.get("karpenter_node_role", role)) != role:
         raise wrong(
             stack, ".cluster.karpenterNodeRole", f"is {described}, and cluster.karpenterNodeRole "
@@ -452,6 +446,16 @@ def eks_cluster(
         name=args.name,
         subnets=tuple(network_.subnets),
     ), notes
+
+
+def check_karpenter(stack: str, cluster: EksCluster | None, folder: Path = INVENTORIES) -> None:
+    """Raises StackError if a rehearsal would find no Karpenter in a cluster that should have it."""
+    if cluster and cluster.karpenter_node_role and "karpenter" not in controllers(stack, folder):
+        raise wrong(
+            stack, ".controllers", f"{cluster.name} has no Karpenter here, which cluster."
+            "karpenterNodeRole expects: write [karpenter], and what runs it as in "
+            "inventories/on-eks-karpenter.yaml, or let gpu-cluster inventory read the cluster"
+        )  # fmt: skip
 
 
 def objects(stack: str, folder: Path = INVENTORIES) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from rehearsal.program_copy import prepared
 from rehearsal.simulators.google_inventory import networks, node_accounts
 from rehearsal.simulators.inventory import (
     INVENTORIES,
+    check_karpenter,
     checked_machines,
     controllers,
     eks_cluster,
@@ -384,11 +385,14 @@ def test_the_owner_of_a_cluster_runs_the_karpenter_that_the_stack_expects(
     (tmp_path / "on-eks-karpenter.yaml").write_text(yaml.safe_dump({**there, **described}))
     if says is None:
         cluster, notes = eks_cluster("on-eks-karpenter", given, tmp_path)
+        check_karpenter("on-eks-karpenter", cluster, tmp_path)
         assert cluster is not None
         assert (cluster.karpenter_node_role, notes) == ("KarpenterNodeRole-platform", [])
         return
     with pytest.raises(StackError) as refused:
-        eks_cluster("on-eks-karpenter", given, tmp_path)
+        check_karpenter(
+            "on-eks-karpenter", eks_cluster("on-eks-karpenter", given, tmp_path)[0], tmp_path
+        )
     assert says.removeprefix(".") in str(refused.value)
 
 
