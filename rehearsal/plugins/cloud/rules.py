@@ -40,10 +40,10 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
             if value != UNKNOWN and not re.fullmatch(pattern, str(value)):
                 words = f"value of '{shown}' ('{value}') doesn't match regexp ^(?:{pattern})$"
                 found.append(Problem(shown, words))
-    for paths, kind in ((facts.arns, _not_an_arn), (facts.networks, _not_a_network)):
+    for paths, misfit in ((facts.arns, _not_an_arn), (facts.networks, _not_a_network)):
         for path in sorted(paths):
             for shown, value in values(tree, path):
-                if value not in (UNKNOWN, "") and (reason := kind(str(value))):
+                if value not in (UNKNOWN, "") and (reason := misfit(str(value))):
                     found.append(Problem(shown, f"expected {shown} to be {reason}, got {value!r}"))
     for path in facts.required_nested:
         found += _missing(tree, path)

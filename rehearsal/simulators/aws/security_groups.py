@@ -185,7 +185,8 @@ def _permissions(params: Params) -> list[dict[str, Any]]:
     """The request's permissions, or the one that its own members are."""
     if "IpPermissions" in params:
         return list(params["IpPermissions"])
-    flat = {name: params[name] for name in ("IpProtocol", "FromPort", "ToPort") if name in params}
+    names = ("IpProtocol", "FromPort", "ToPort")
+    flat: dict[str, Any] = {name: params[name] for name in names if name in params}
     if "CidrIp" in params:
         flat["IpRanges"] = [{"CidrIp": params["CidrIp"]}]
     if "SourceSecurityGroupName" in params:
