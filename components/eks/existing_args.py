@@ -221,7 +221,15 @@ class EksExistingClusterArgs:
                 "drop it"
             )
         check_places(self.cpu_pools, self.network.places)
-        for key, value in {"nodePolicies": self.node_policies, "ssm": self.ssm}.items():
+        without_cni = not self.network.cni_policy
+        if without_cni and SCALERS[self.scaler].serves_system:
+            raise ValueError(
+                "network.cniPolicy: has no effect with scaler auto-mode, whose nodes need no "
+                "policy for the addresses of pods; drop the key"
+            )
+        for key, value in {
+            "nodePolicies": self.node_policies, "ssm": self.ssm, "network.cniPolicy": without_cni,
+        }.items():  # fmt: skip
             if value and self.karpenter_node_role is not None:
                 raise ValueError(
                     f"{key}: is for a role that the stack creates, and the nodes have "

@@ -21,6 +21,13 @@ class PodGroup:
     """Whether they mount host paths, or use the host's IPC namespace."""
     claims: Mapping[str, str] = field(default_factory=dict)
     """Volume -> the stack's claim behind it."""
+    kind: str = ""
+    """The kind of the entry in warnings, such as `service`; empty if all its pods wait in a queue,
+    or only run on nodes of their own."""
+    long_running: bool = False
+    """Whether its pods run until they are deleted."""
+    least: int = 0
+    """The number of its pods that always run."""
     own_nodes: bool = False
     """Whether each pod has a node to itself."""
     default_disk: str | None = None

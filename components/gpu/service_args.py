@@ -1,7 +1,7 @@
 """The settings of a service, and whether its pool can run it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -185,6 +185,29 @@ class ServiceArgs(GpuPodArgs):
         GpuPodArgs.__post_init__(self)
         if self.scaling and self.replicas is not None:
             raise ValueError("replicas: scaling sets the number of pods; drop one of the two")
+
+    @property
+    def noun(self) -> str:
+        """The name of its kind in warnings."""
+        return "service"
+
+    @property
+    def least(self) -> int:
+        """The minimum number of pods that run at once."""
+        return self.scaling.min_replicas if self.scaling else self.pods
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings about the entry itself, each beginning with a key of it."""
+        if self.pods == 0:
+            yield (
+                "replicas: is 0, so that none of its pods run; raise it, or set scaling with "
+                "minReplicas: 0, unless that is intended"
+            )
+        if self.scaling and self.scaling.prometheus:
+            yield (
+                "scaling.prometheus: needs KEDA, which this stack does not install: without it in "
+                "the cluster, pulumi up fails at the ScaledObject; install it first"
+            )
 
     @property
     def pods(self) -> int:

@@ -154,7 +154,30 @@ class GpuPodArgs(PodArgs):
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
             default_disk=self.default_disk(pools[self.pool]),
+            kind="" if getattr(self, "queue", None) else self.noun,
+            long_running=self.long_running,
+            least=self.least if self.long_running else 0,
         )
+
+    @property
+    def noun(self) -> str:
+        """The name of its kind in warnings."""
+        return "workload"
+
+    @property
+    def long_running(self) -> bool:
+        """Whether its pods run until they are deleted."""
+        return True
+
+    @property
+    def least(self) -> int:
+        """The minimum number of pods that run at once."""
+        return self.pods
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings about the entry itself, each beginning with a key of it."""
+        if self.pods == 0:
+            yield "replicas: is 0, so that none of its pods run; raise it unless that is intended"
 
     @property
     def pods(self) -> int:
@@ -241,6 +264,21 @@ class WorkloadArgs(GpuPodArgs):
         if value is not None and self.kind != kind:
             remedy = f"drop it, or set kind: {kind}"
             raise Refusal(key, f"cannot be set for a {self.kind}", remedy=remedy)
+
+    @property
+    def noun(self) -> str:
+        """The name of its kind in warnings."""
+        return self.kind
+
+    @property
+    def long_running(self) -> bool:
+        """Whether its pods run until they are deleted."""
+        return self.kind != "job"
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings about the entry itself, each beginning with a key of it."""
+        for line in GpuPodArgs.warnings(self):
+            yield line.replace("replicas", "replicas" if self.long_running else "parallelism", 1)
 
     @property
     def pods(self) -> int:

@@ -12,7 +12,7 @@ from ..catalog import kubernetes as names
 from ..decode import NAMESPACE, unknown
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs
-from ..gpu.service_args import ServiceArgs
+from ..gpu.workload_args import GpuPodArgs
 from ..platforms import PLATFORMS
 from .blocks import RUNNING
 from .model import Settings
@@ -112,11 +112,10 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *_without_queue(settings),
         *_soon_stopped(settings),
         *_in_team_quotas(settings),
-        *_without_pods(settings),
+        *_of_entries(settings),
         *_without_disk(settings),
         *_unknown_groups(settings),
         *_overfull(settings),
-        *_without_keda(settings),
     ]
 
 
@@ -128,7 +127,7 @@ def _with_namespace(line: str) -> str:
 
 
 def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
-    """Warns of services in a team's namespace, whose ResourceQuota counts their GPUs too."""
+    """Warns of pods that never end in a team's namespace, whose ResourceQuota counts their GPUs."""
     queues = settings.batch.queues if settings.batch else {}
     teams = {
         namespace: (name, queue)
@@ -136,15 +135,14 @@ def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
         if isinstance(queue, TeamQueue)
         for namespace in queue.namespaces
     }
-    services = {f"{NAMESPACE}:services.{name}" for name in settings.running["services"]}
     for pods in settings.pod_groups:
-        if pods.path in services and pods.gpus and pods.namespace in teams:
+        if pods.long_running and pods.gpus and pods.namespace in teams:
             name, queue = teams[pods.namespace]
             taken, most = pods.count * pods.gpus, sum(queue.nominal_quota.values())
             yield (
                 f"{pods.path}.namespace: {pods.namespace} is of team {name}, whose quota counts "
-                f"this service too: its pods take {taken} of the {most} GPUs that pods there can "
-                "have, and jobs that the queue has started may wait for them; choose another "
+                f"this {pods.kind} too: its pods take {taken} of the {most} GPUs that pods there "
+                "can have, and jobs that the queue has started may wait for them; choose another "
                 f"namespace, or raise teams.{name}.gpus"
             )
 
@@ -154,19 +152,13 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
     is refused; a job of an older stack has run, and Kueue accepts no such job."""
     if settings.batch is None:
         return
-    kinds = {
-        f"{NAMESPACE}:workloads.{name}": args.kind
-        for name, args in settings.workloads.items()
-        if not args.queue
-    } | {f"{NAMESPACE}:services.{name}": "service" for name in settings.running["services"]}
-    unqueued = [pods for pods in settings.pod_groups if pods.path in kinds]
+    unqueued = [pods for pods in settings.pod_groups if pods.kind]
     taken: Counter[str] = Counter()
     for pods in unqueued:
         taken[pods.pool] += pods.count * pods.gpus
     for pods in unqueued:
         pool = settings.pools[pods.pool].pool
-        kind = kinds[pods.path]
-        line = settings.batch.past_queue(pool, kind, pods.namespace, taken[pods.pool])
+        line = settings.batch.past_queue(pool, pods.kind, pods.namespace, taken[pods.pool])
         if line and pods.count * pods.gpus:
             yield f"{pods.path}.{line}"
 
@@ -242,55 +234,27 @@ def _unknown_groups(settings: Settings[Any]) -> Iterator[str]:
             )
 
 
-def _without_pods(settings: Settings[Any]) -> Iterator[str]:
-    for name, workload in settings.workloads.items():
-        if workload.pods == 0:
-            key = "replicas" if workload.kind == "deployment" else "parallelism"
-            yield (
-                f"{NAMESPACE}:workloads.{name}.{key}: is 0, so that none of its pods run; raise it "
-                "unless that is intended"
-            )
-
-    for name, service in settings.running["services"].items():
-        if service.pods == 0:
-            yield (
-                f"{NAMESPACE}:services.{name}.replicas: is 0, so that none of its pods run; raise "
-                "it, or set scaling with minReplicas: 0, unless that is intended"
-            )
+def _of_entries(settings: Settings[Any]) -> Iterator[str]:
+    for key, block in RUNNING.items():
+        entries = settings.running[key] if block.names is not None else {}
+        for name, args in entries.items():
+            if isinstance(args, GpuPodArgs):
+                yield from (f"{NAMESPACE}:{key}.{name}.{line}" for line in args.warnings())
 
 
 def _overfull(settings: Settings[Any]) -> Iterator[str]:
     """Warns of pods that never end and do not all fit: some of them would wait forever."""
-    services: Mapping[str, ServiceArgs] = settings.running["services"]
-    long_running = {
-        f"{NAMESPACE}:workloads.{name}": args.pods
-        for name, args in settings.workloads.items()
-        if args.kind != "job"
-    } | {
-        f"{NAMESPACE}:services.{name}": args.scaling.min_replicas if args.scaling else args.pods
-        for name, args in services.items()
-    }
     needed: Counter[str] = Counter()
     for pods in settings.pod_groups:
         pool = settings.pools[pods.pool].pool
         before = needed[pods.pool]
-        needed[pods.pool] += long_running.get(pods.path, 0) * pods.gpus
+        needed[pods.pool] += pods.least * pods.gpus
         most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
         if most is not None and before <= most < needed[pods.pool]:
             yield (
                 f"{pods.path}: some of its pods never start: together with the entries above, the "
                 f"pods that run all the time need {needed[pods.pool]} GPUs of pool {pods.pool}, "
                 f"which has at most {most}; lower replicas, or raise its maxNodes"
-            )
-
-
-def _without_keda(settings: Settings[Any]) -> Iterator[str]:
-    for name, args in settings.running["services"].items():
-        if args.scaling and args.scaling.prometheus:
-            yield (
-                f"{NAMESPACE}:services.{name}.scaling.prometheus: needs KEDA, which this stack "
-                "does not install: without it in the cluster, pulumi up fails at the ScaledObject; "
-                "install it first"
             )
 
 

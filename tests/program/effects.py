@@ -13,6 +13,7 @@ import yaml
 
 from components.effect import Sent
 from components.platforms import PLATFORMS, platform_in
+from components.scalers import SCALERS
 from components.settings import load as settings
 from quality.docs import keys
 from quality.docs.keys import Setting
@@ -82,6 +83,49 @@ def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     starts = [to for part in ("everywhere", platform) for to in ROWS["starts"].get(part, ())]
     # A list in the list is what another platform has too.
     return [to for each in starts for to in (each if isinstance(each, list) else [each])]
+
+
+# What a sample has for its own scaler, and other scalers refuse.
+_FOR_SCALER: Mapping[str, Mapping[str, Any]] = {
+    "compute-classes": {"gpuPools.driver": ABSENT, "gpuPools.devicePlugin": ABSENT},
+    "autopilot-compute-classes": {"gpuPools.gpusPerNode": 1},
+    "karpenter": {
+        "cluster.autoscaler": ABSENT, "cluster.karpenter": {}, "gpuPools.nodeRepair": ABSENT,
+    },
+    "auto-mode": {"cluster.autoscaler": ABSENT, "gpuPools.nodeRepair": ABSENT},
+}  # fmt: skip
+
+
+def with_scaler(platform: str, name: str) -> Config:
+    """The platform's sample with the scaler, a key of `SCALERS`."""
+    to: dict[str, Any] = {**_FOR_SCALER.get(name, {})}
+    config = values_of(STACK_OF[platform])
+    for pool in config["gpu-cluster:gpuPools"].values():
+        for key, value in to.items():
+            if key.startswith("gpuPools."):
+                apply({"gpu-cluster:gpuPools": {"": pool}}, {key: value})
+    cluster = {key: value for key, value in to.items() if key.startswith("cluster.")}
+    return after(config, {"cluster.scaler": SCALERS[name].setting, **cluster})
+
+
+def without_effect(platform: str, name: str, block: str) -> list[str]:
+    """Settings of a block whose change the scaler accepts, and for which it declares the same."""
+    start = with_scaler(platform, name)
+    assert read(start) is not None
+    silent = []
+    for change in table(platform, STACK_OF[platform]).changes:
+        if not change.key.startswith(f"{block}.") or change.key == "cluster.scaler":
+            continue
+        # Without the other keys that the change needs with another scaler.
+        for given in (change.given, {}):
+            before = after(start, given)
+            other = after(before, change.to if given or not change.given else {
+                change.key: change.to[change.key]})  # fmt: skip
+            if _differs(before, other) and read(before):
+                if inputs(before) == inputs(other):
+                    silent.append(change.key)
+                break
+    return silent
 
 
 def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -7,9 +7,20 @@ import pytest
 
 from components.effect import Silent
 from components.platforms import PLATFORMS
+from components.scalers import SCALERS
 from quality.docs.keys import Setting
 from quality.faults.changes import table
-from tests.program.effects import ROWS, STACK_OF, effects, inputs, leaves, read, sent, starts
+from tests.program.effects import (
+    ROWS,
+    STACK_OF,
+    effects,
+    inputs,
+    leaves,
+    read,
+    sent,
+    starts,
+    without_effect,
+)  # fmt: skip
 
 ONE_CODE = pytest.mark.prove(
     reason="what reads it is the same on every platform: `existing` has it in each run, and "
@@ -77,6 +88,39 @@ def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) ->
     else:
         assert len(unseen) < len(sent(setting)) or not sent(setting)
     assert set(silent) == choices
+
+
+OTHER_SCALERS = [
+    (platform, name)
+    for name, row in SCALERS.items()
+    for platform in row.platforms
+    if row.setting not in ("", "gke", "node-pools", "cluster-autoscaler")
+]
+"""Those that `effects` does not see, because the samples have the platform's default."""
+WITHOUT_EFFECT = {
+    ("eks", "karpenter"): ["gpuPools.nodeRepair.enabled"],  # false is what Karpenter does anyway
+}
+
+
+@pytest.mark.parametrize(
+    ("block", "platform", "name"),
+    [
+        # Pools on an existing cluster are those of the platform's own.
+        *(("gpuPools", *case) for case in OTHER_SCALERS if not PLATFORMS[case[0]].added),
+        *(
+            pytest.param("cluster", *case, marks=pytest.mark.prove(reason="half a minute"))
+            for case in OTHER_SCALERS
+        ),
+    ],
+)
+def test_a_setting_has_an_effect_under_every_scaler_that_takes_it(
+    block: str, platform: str, name: str
+) -> None:
+    """Or the settings refuse it: `NotWith` on its field says which scaler does not support it."""
+    expected = WITHOUT_EFFECT.get((platform, name), [])
+    assert without_effect(platform, name, block) == [
+        key for key in expected if key.startswith(block)
+    ]
 
 
 SEVERAL = {

@@ -137,6 +137,8 @@ def test_an_interface_has_five_security_groups_of_cluster_and_pool_together(
          "ask its owner to attach the policy, and drop it"),
         (["nodePolicies", ["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]],
          "nodePolicies: is for a role that the stack creates"),
+        (["network", "cniPolicy", False],
+         "network.cniPolicy: is for a role that the stack creates"),
         (["cpuPools", {"heads": {"instanceTypes": ["m7i.large"], "minNodes": 1}}],
          "cpuPools.heads.minNodes: needs Karpenter's feature gate StaticCapacity"),
         (["cpuPools", {"heads": {"instanceTypes": ["m7i.large"]}}], None),
@@ -203,3 +205,11 @@ def test_an_existing_gke_cluster_has_no_compute_classes() -> None:
         "its nodes (a preview of GKE) yourself, as docs/how-to/not-included.md describes, and use "
         "platform: existing"
     )
+
+
+def test_auto_mode_takes_no_policy_for_the_network() -> None:
+    """Its nodes run no CNI of their own, so that the key would do nothing."""
+    auto = [[CLUSTER, "scaler", "auto-mode"], [CLUSTER, "network", "cniPolicy", False]]
+    repair = ["gpu-cluster:gpuPools", "train-gpu", "nodeRepair", "absent"]
+    said = refusal(changed("on-eks", [*auto, repair])) or "accepted"
+    assert said.startswith(f"{CLUSTER}.network.cniPolicy: has no effect with scaler auto-mode")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components.gpu.workload_args import GpuPodArgs
 from components.settings.load import from_config
 from components.settings.validate import warnings
 from tests.program.environments import as_engine_config, values_of, with_changes
@@ -90,3 +91,12 @@ def test_a_service_without_pods_is_a_warning() -> None:
     values = dev()
     values["gpu-cluster:services"]["chat"] = {**FIXED, "replicas": 0}
     assert "gpu-cluster:services.chat.replicas" in warned(values)
+
+
+def test_a_new_kind_of_pods_gets_the_warnings_of_a_service() -> None:
+    """Its args class adds nothing for that; one whose pods end says so."""
+    args = GpuPodArgs(pool="train-gpu", image="example.com/i:1")
+    pools = from_config(as_engine_config(dev())).pools
+    found = {name: resolved.pool for name, resolved in pools.items()}
+    (pods,) = args.pod_groups("gpu-cluster:sites.x", found)
+    assert (pods.kind, pods.long_running, pods.least) == ("workload", True, 1)

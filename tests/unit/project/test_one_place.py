@@ -1,5 +1,6 @@
 """A version, a taint: each is one constant, and a change of it is a change of one file."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from components.catalog.images import DEVICE_PLUGIN
 from components.catalog.kubernetes import ZONE
 from components.cluster import GPU_TAINT
+from components.scalers import SCALERS
+from components.settings.blocks import RUNNING
 from stacks.definition.files import ROOT
 from tests.toy import python
 
@@ -65,3 +68,40 @@ def test_no_component_writes_the_label_of_a_zone_again() -> None:
     """Simulated clouds do: they share no protocol strings with the program."""
     paths = (ROOT / "components").rglob("*.py")
     assert [path.name for path in paths if f'"{ZONE}"' in path.read_text()] == ["kubernetes.py"]
+
+
+_COMPARED = re.compile(
+    r"(?:[!=]=|\bin) [(\"']*(" + "|".join(map(re.escape, SCALERS)) + r")\"|"
+    r"\"(" + "|".join(map(re.escape, SCALERS)) + r")\" (?:[!=]=|in)\b"
+)
+_COMPARES = {
+    # Options of one scaler, given with another.
+    "components/eks/cluster_args.py": 3,
+    "components/eks/existing_args.py": 1,
+    "components/eks/reservation.py": 1,
+    "components/gke/cluster_args.py": 1,
+    # Karpenter's own permissions.
+    "stacks/capacity/aws_account.py": 1,
+    "rehearsal/control_plane/controllers.py": 1,
+    "rehearsal/sandbox.py": 1,
+    "rehearsal/simulators/inventory.py": 1,
+}
+"""File -> lines that compare the name of a scaler; what follows from one belongs in its row."""
+
+
+def test_few_lines_compare_the_name_of_a_scaler() -> None:
+    """A feature that asks for a name forgets the other scalers."""
+    found = {
+        str(path.relative_to(ROOT)): count
+        for room in ("components", "stacks", "cli", "policy", "quality", "rehearsal")
+        for path in (ROOT / room).rglob("*.py")
+        if (count := sum("scaler" in line and bool(_COMPARED.search(line))
+                         for line in path.read_text().splitlines()))
+    }  # fmt: skip
+    assert found == _COMPARES
+
+
+def test_warnings_name_no_block_of_pods() -> None:
+    """They ask a block's entries, so that a new block gets all of them."""
+    text = (ROOT / "components/settings/validate.py").read_text()
+    assert [key for key in RUNNING if re.search(rf'["\'.]{key}\b["\'.\[]', text)] == []
