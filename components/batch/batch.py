@@ -124,6 +124,20 @@ class Batch(pulumi.ComponentResource):
             subjects=[{"api_group": api, "kind": kind, "name": name} for kind, name in submitters],
             opts=cluster.options(self),
         )
+        # RBAC cannot exclude one object, and the ConfigMap says what everybody's jobs mount.
+        policy = f"published-{namespace}"
+        declared = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+            policy,
+            metadata={"name": policy},
+            spec=published.protection(namespace),
+            opts=cluster.options(self),
+        )
+        kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            policy,
+            metadata={"name": policy},
+            spec={"policy_name": policy, "validation_actions": ["Deny"]},
+            opts=cluster.options(self, depends_on=[declared]),
+        )
 
     def _priority(self, name: str, value: int, cluster: Cluster) -> None:
         api, kind = f"{kueue.GROUP}/{kueue.VERSION}", "WorkloadPriorityClass"

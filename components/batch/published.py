@@ -29,6 +29,35 @@ CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""
 
 
+def protection(namespace: str) -> Any:
+    """The spec of a ValidatingAdmissionPolicy: in the namespace, only those who may delete rights,
+    such as administrators and the cluster's own controllers, change what the stack published."""
+    namespaces = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
+    rights = "authorizer.group('rbac.authorization.k8s.io').resource('rolebindings')"
+    return {
+        "failure_policy": "Fail",
+        "match_constraints": {
+            "namespace_selector": {"match_expressions": [namespaces]},
+            "resource_rules": [
+                {
+                    "api_groups": [""],
+                    "api_versions": ["v1"],
+                    "operations": ["UPDATE", "DELETE"],
+                    "resources": ["configmaps"],
+                    "resource_names": [CONFIG_MAP],
+                }
+            ],
+        },
+        "validations": [
+            {
+                "expression": f"{rights}.namespace('{namespace}').check('delete').allowed()",
+                "message": f"ConfigMap {CONFIG_MAP} is the stack's own: jobs are checked by "
+                "it; ask those who run the stack to change its settings",
+            }
+        ],
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """Pools, queues, accounts and claims as they are configured."""

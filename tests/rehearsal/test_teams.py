@@ -184,6 +184,27 @@ def test_a_stranger_and_a_member_of_another_team_are_turned_away(member: Members
     )
 
 
+def test_a_member_cannot_change_what_jobs_are_checked_by(
+    rehearsal: Rehearsal, member: Members
+) -> None:
+    """The ConfigMap says which of the host's directories jobs mount; other ConfigMaps are free."""
+    members, admins = (
+        kubernetes.client.CoreV1Api(client)
+        for client in (member(ADA, "research").client, rehearsal.sandbox.control_plane.client())
+    )
+    change = {"data": {"settings": "{}"}}
+    for refused in (
+        lambda: members.patch_namespaced_config_map("gpu-cluster", "research", change),
+        lambda: members.delete_namespaced_config_map("gpu-cluster", "research"),
+    ):
+        with pytest.raises(kubernetes.client.ApiException, match="is the stack's own"):
+            refused()
+    members.create_namespaced_config_map("research", {"metadata": {"name": "own"}})
+    members.delete_namespaced_config_map("own", "research")
+    note = {"metadata": {"annotations": {"note": "an administrator's"}}}
+    admins.patch_namespaced_config_map("gpu-cluster", "research", note)
+
+
 def test_a_job_past_the_queue_and_one_beyond_the_quota_are_refused(
     rehearsal: Rehearsal, member: Members
 ) -> None:
