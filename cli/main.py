@@ -80,6 +80,18 @@ COMMANDS: Sections = {
 }
 
 
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
+    """Refuses an option with a value that is given twice: click silently takes the last."""
+    try:
+        _, _, options = command.make_parser(ctx).parse_args(list(args))
+    except click.UsageError:  # The command's own parsing raises it again.
+        return
+    for option in options:
+        several = not isinstance(option, click.Option) or option.multiple or option.is_flag
+        if not several and options.count(option) > 1:
+            raise click.UsageError(f"{option.opts[0]} is given more than once; give it once", ctx)
+
+
 class Commands(click.Group):
     """A group whose commands are imported when they run."""
 
@@ -109,9 +121,12 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
         except click.NoSuchCommand:
             raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx)) from None
+        if command is not None and not isinstance(command, click.Group):
+            _refuse_repeated(command, click.Context(command, parent=ctx, info_name=name), rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in self._sections.items():

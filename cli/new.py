@@ -39,6 +39,7 @@ class _List(click.ParamType[tuple[str, ...]]):
 @stack_argument
 @click.option("--platform", help=f"{', '.join(WRITTEN)}.")
 @click.option("--existing", help="The name of an existing cluster, on gke or eks.")
+@click.option("--scaler", help="What starts GPU nodes, such as karpenter on eks; cluster.scaler.")
 @click.option("--project", help="The Google Cloud project's ID.")
 @click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
 @click.option("--location", help="A region, or on gke a zone.")
@@ -88,7 +89,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
             value = given.get(str(option.name))
             if value == "" or (isinstance(value, tuple) and "" in value):
                 raise CheckError(f"{option.opts[0]}: is empty; give a value, or drop the option")
-        choices = _choices(given, asking=not yes and sys.stdin.isatty())
+        choices = _choices(given, asking=not yes and sys.stdin.isatty(), examples=yes)
         file, config = new_stack.write(stack, choices)
         said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
@@ -99,10 +100,13 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
     return say("new", ask, as_json=as_json)
 
 
-def _choices(given: dict[str, Any], *, asking: bool) -> Any:
-    """The values of the options, and the user's answers."""
+def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
+    """The values of the options, and the user's answers; `examples`: whether a value that is not
+    given may be an example."""
     from components.decode import camel
     from stacks.environments import new_stack
+
+    missing: list[str] = []
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:
@@ -110,6 +114,8 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
             # An example that the user accepts counts as not given, so that the file marks it.
             example = kind(default) if isinstance(kind, click.ParamType) else default
             given[key] = None if answer == example else answer
+        elif given[key] in (None, ()) and not examples:
+            missing.append(key)
 
     answered(
         "platform",
@@ -133,6 +139,16 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         if not given["private_endpoint"] and not given["existing"]:
             answered("networks", "network that may reach the control plane, as name=CIDR",
                      "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
+    if missing:
+        options = [
+            option.opts[0]
+            for option in click.get_current_context().command.params
+            if option.name in missing
+        ]
+        raise CheckError(
+            f"there is no terminal to ask for {', '.join(options)}; give them, or --yes to write "
+            "examples"
+        )
     given["network"] = {
         camel(key): value
         for key in ("host_project", "vpc", "subnetwork", "pods_range", "services_range")

@@ -216,8 +216,15 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
     keys = re.compile(f"{ours}|(?:[^/]+[.])?(?:{reserved})/.*")
 
     def refusal(key: str) -> str | None:
-        match = keys.fullmatch(key)
-        return f"is set by {cloud} or by this stack; choose another key" if match else None
+        if not keys.fullmatch(key):
+            return None
+        # ValidateKubeletFlags in cmd/kubelet/app/options/options.go of kubernetes, 2026-11-28.
+        if re.match("(?:[^/]+[.])?(?:kubernetes|k8s)[.]io/", key):
+            return (
+                "belongs to Kubernetes: a kubelet that is given such a label does not start, and "
+                "its node does not join; choose another key"
+            )
+        return f"is set by {cloud} or by this stack; choose another key"
 
     return Limit(refusal, {"not": pattern(keys)})
 

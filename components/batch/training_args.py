@@ -11,11 +11,25 @@ from ..cluster import GpuPool
 from ..effect import Sent, Silent, Tries
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
-from ..limits import VARIABLE, Hint, none_of
+from ..limits import VARIABLE, Hint, Limit, none_of
 from .batch_args import QueueRequest
 
 _LEVELS = (names.GKE_TOPOLOGY[0], names.EKS_TOPOLOGY[2])
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
+_LAUNCHERS = ("accelerate", "bash", "deepspeed", "mpirun", "python", "python3", "sh", "torchrun")
+
+
+def _not_a_script(command: Sequence[str]) -> str | None:
+    first = command[0].rpartition("/")[2]
+    if first not in _LAUNCHERS:
+        return None
+    return (
+        f"begins with {first}, and torchrun, which the job starts itself, would run that as a "
+        "Python script; give only the script and its arguments, such as [train.py, --epochs, "
+        '"3"], or put --no-python in front of another program'
+    )
+
+
 _FREE = none_of("MASTER_ADDR", "MASTER_PORT", why="is set by the job itself; drop it")
 
 
@@ -35,6 +49,7 @@ class TrainingArgs(PodArgs):
         Sequence[str],
         MinLen(1),
         Hint("give the script that torchrun starts"),
+        Limit(_not_a_script),
         Sent("PodSpec containers[].command[]"),
     ]
     """The command that torchrun starts once per GPU, with its arguments: `[train.py, --epochs,

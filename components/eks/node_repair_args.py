@@ -1,6 +1,7 @@
 """The settings of node repair on EKS."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -49,6 +50,16 @@ class EksNodeRepairOverrideArgs:
         check_limits(self)
 
 
+_XID = re.compile("NvidiaXID([0-9]+)Error")
+_FATAL_XIDS = (
+    13, 31, 46, 48, 54, 62, 63, 64, 74, 79, 94, 95, 109, 110, 119, 120, 121, 136, 140, 142, 143,
+    151, 155, 156, 158,
+)  # fmt: skip
+"""XID codes that the agent reports as a condition; of others it creates only an event.
+
+WellKnownXidCodes in aws/eks-node-monitoring-agent, monitors/nvidia/dcgm/dcgm_policies.go, all
+versions until 2026-11-28.
+"""
 DCGM_UNREACHABLE = EksNodeRepairOverrideArgs(
     node_monitoring_condition="AcceleratedHardwareReady",
     node_unhealthy_reason="DCGMError",
@@ -137,6 +148,18 @@ class EksNodeRepairArgs:
         own = {finding(override) for override in self.overrides}
         defaults = (DCGM_UNREACHABLE, NVLINK_COUNTERS) if self.enabled else ()
         return [*self.overrides, *(each for each in defaults if finding(each) not in own)]
+
+
+def without_effect(repair: EksNodeRepairArgs) -> Iterator[str]:
+    """Warns of overrides for codes of which the agent sets no condition."""
+    for position, override in enumerate(repair.overrides):
+        code = _XID.fullmatch(override.node_unhealthy_reason)
+        if code and int(code[1]) not in _FATAL_XIDS:
+            yield (
+                f".nodeRepair.overrides[{position}].nodeUnhealthyReason: as far as is known, the "
+                f"node monitoring agent reports XID {code[1]} only as an event, on which EKS does "
+                "not act; drop the override, or check it against the agent's version"
+            )
 
 
 def check_one_of_two(args: object, count: str, share: str) -> None:

@@ -36,7 +36,7 @@ from .node_args import (
     EksKubeletArgs,
     check_user_data,
 )  # fmt: skip
-from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two
+from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two, without_effect
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
 from .sharing_args import EksSharingArgs
@@ -620,6 +620,7 @@ class EksGpuNodeGroupArgs:
                 f"releaseVersion whose driver is {last}, since EKS does not move an existing pool "
                 "to an older one"
             )
+        yield from without_effect(self.node_repair)
         if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
                 f".nodeRepair: EKS sees no GPU fault on {row.name}: eks-node-monitoring-agent up "

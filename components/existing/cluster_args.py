@@ -71,6 +71,11 @@ class ExistingClusterArgs:
             raise ValueError(f"{key}: is not a kubeconfig: it has no contexts")
         contexts = _by_name(document["contexts"], "context")
         name = self.context or document.get("current-context") or ""
+        if not name:
+            raise ValueError(
+                f"context: is missing, and the kubeconfig has no current one; set it to one of "
+                f"{', '.join(contexts)}"
+            )
         if name not in contexts:
             raise ValueError(
                 f"context: {name!r} is not in the kubeconfig; allowed: {', '.join(contexts)}"
@@ -120,6 +125,8 @@ class ExistingClusterArgs:
             return key, file.read_text(), file.absolute().parent
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
+            if not self.kubeconfig_file and os.pathsep in path:
+                reason = "a list of files is not merged"
             way = "" if self.kubeconfig_file else "; name the cluster's kubeconfig"
             raise ValueError(f"{key}: cannot read {path!r} ({reason}){way}") from None
 
@@ -152,6 +159,12 @@ def _inline(
             except OSError as error:
                 raise ValueError(f"{key}: cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()
+        elif name == "tokenFile":
+            inlined[name] = f"{folder / Path(str(value)).expanduser()}"
+        elif name == "exec" and os.sep in str(value.get("command", "")):
+            # A path is relative to the file, as in GetAuthInfoFileReferences of client-go's
+            # tools/clientcmd/loader.go (2026-11-28): never to where Pulumi happens to run.
+            inlined[name] = {**value, "command": f"{folder / value['command']}"}
         else:
             inlined[name] = value
     return inlined

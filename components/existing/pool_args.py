@@ -8,8 +8,17 @@ from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..effect import Sent, Silent, Tries
-from ..limits import Hint, Labels, check_limits
+from ..limits import LABEL_VALUE, Hint, Labels, check_limits
 from ..scalers import SCALERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingTaint(Taint):
+    """A taint that nodes already have, as `kubectl describe node` shows it."""
+
+    value: Annotated[str, LABEL_VALUE] = ""
+    """The taint's value; by default none, as in `gpu:NoSchedule`."""
+
 
 _MAX_MPS_CLIENTS = 48
 """Limit per GPU; NVIDIA's device plugin does not start with more replicas."""
@@ -57,10 +66,10 @@ class ExistingGpuPoolArgs:
     accelerator: Annotated[str, Sent("ConfigMap data.settings.pools"), Tries("a100")] = "nvidia"
     """Your own name for the GPU."""
     taints: Annotated[
-        Sequence[Taint],
+        Sequence[ExistingTaint],
         Sent("DaemonSet spec.template.spec.tolerations[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = (GPU_TAINT,)
+    ] = (ExistingTaint(key=GPU_TAINT.key, value=GPU_TAINT.value, effect=GPU_TAINT.effect),)
     """Taints of the nodes; a toleration for a taint that they do not have does no harm."""
     tolerations: Annotated[
         Sequence[Toleration],
@@ -116,7 +125,10 @@ class ExistingGpuPoolArgs:
             min_nodes=None,
             max_nodes=None,
             labels=dict(self.node_selector),
-            taints=list(self.taints),
+            taints=[
+                Taint(key=taint.key, value=taint.value, effect=taint.effect)
+                for taint in self.taints
+            ],
             node_selector=dict(self.node_selector),
             extra_tolerations=list(self.tolerations),
             sharing=Sharing(strategy=sharing.strategy, replicas=sharing.replicas)

@@ -7,6 +7,7 @@ from typing import Any
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at, is_output
+from ..refusal import Refusal, Refusals
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -43,11 +44,30 @@ def resolve(
     pools: Mapping[str, ExistingGpuPoolArgs],
 ) -> ExistingSettings:
     """Resolves the settings; raises ValueError with one line that begins with the key's path."""
+    _check_selectors(pools)
     return ExistingSettings(
         cluster=cluster,
         kubeconfig=_kubeconfig(cluster),
         pools={name: pool.resolve(name) for name, pool in pools.items()},
     )
+
+
+def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> None:
+    """Refuses two pools that select the same nodes: queues would hand out their GPUs twice."""
+    refusals, before = Refusals(), dict[str, ExistingGpuPoolArgs]()
+    for name, pool in pools.items():
+        for other, known in before.items():
+            less, more = sorted((pool.node_selector, known.node_selector), key=len)
+            if less.items() <= more.items():
+                refusals.add(
+                    Refusal(
+                        (f"{NAMESPACE}:gpuPools", name, "nodeSelector"),
+                        f"selects nodes that pool {other} selects too",
+                        remedy="name a label in each pool that only its nodes have",
+                    )
+                )
+        before[name] = pool
+    refusals.check()
 
 
 def _kubeconfig(cluster: ExistingClusterArgs) -> Any:

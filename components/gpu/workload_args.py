@@ -134,6 +134,15 @@ class GpuPodArgs(PodArgs):
                 f"sharedMemory: pods of pool {pool.name} use the host's shared memory to reach "
                 "MPS; drop the key"
             )
+        most = pool.room(self.gpus).get("memory")
+        shared = self.shared_memory
+        if shared and most and quantity.parse(shared) > quantity.parse(most):
+            raise Refusal(
+                "sharedMemory",
+                f"is more than a node of pool {pool.name} has for pods ({most})",
+                given=shared,
+                remedy="lower it, or give the pool larger nodes",
+            )
         self.check_node(pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:

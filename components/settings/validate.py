@@ -3,6 +3,7 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -116,7 +117,44 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *_without_disk(settings),
         *_unknown_groups(settings),
         *_overfull(settings),
+        *_plain_secrets(settings),
     ]
+
+
+_SECRET_NAME = re.compile(
+    "(?:.*_)?(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)"
+)
+_SECRET_VALUE = re.compile(
+    "(?:.*=)?(?:hf_|sk-|ghp_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|AIza|-----BEGIN )[^ ]{8}.*",
+    re.DOTALL,
+)
+"""Prefixes that issuers give to their tokens, as secret scanners know them."""
+
+
+def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
+    """Warns of what looks like a secret: whoever may read the pod can read it."""
+    entries = {
+        f"{NAMESPACE}:{key}" + (f".{name}" if block.names else ""): args
+        for key, block in RUNNING.items()
+        for name, args in (
+            settings.running[key] if block.names else {"": settings.running[key]}
+        ).items()
+    }
+    for path, args in entries.items():
+        values = {
+            f"env.{name}": value
+            for name, value in getattr(args, "env", {}).items()
+            if value and (_SECRET_NAME.fullmatch(name) or _SECRET_VALUE.fullmatch(value))
+        }
+        for key in ("command", "args"):
+            for position, word in enumerate(getattr(args, key, None) or ()):
+                if _SECRET_VALUE.fullmatch(word):
+                    values[f"{key}[{position}]"] = word
+        for key in values:
+            yield (
+                f"{path}.{key}: looks like a secret, which whoever reads this file or the pod "
+                "sees; put it into a Secret and name that in envFrom"
+            )
 
 
 def _with_namespace(line: str) -> str:

@@ -118,7 +118,15 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
     config = without_secrets(document.get("config") or {})
     if not isinstance(config, dict):
         return
-    for message in refusals(config, source):
+    messages = [*refusals(config, source)]
+    if messages and document.get("environment"):
+        yield (
+            "environment",
+            "environment: its values are in Pulumi ESC, which this command does not read, so that "
+            "what follows may be set there; write gpu-cluster's blocks into the file, or check "
+            "the stack with pulumi preview",
+        )
+    for message in messages:
         yield f"config.{message.partition(': ')[0]}", message
     try:
         refuse_shared(source, stack, config)

@@ -45,6 +45,7 @@ OPTIONS: Mapping[str, str] = {
     "privateEndpoint": "--private-endpoint",
     "project": "--project",
     "region": "--location",
+    "scaler": "--scaler",
     "securityGroupIds": "--security-group-id",
     "servicesRange": "--services-range",
     "subnetIds": "--subnet-id",
@@ -65,6 +66,8 @@ class Choices:
 
     platform: str
     """The platform as in `cluster.platform`."""
+    scaler: str = ""
+    """What starts the nodes, as `cluster.scaler`; if empty, the platform's default."""
     existing: str = ""
     """The name of an existing cluster on GKE or EKS."""
     name: str = ""
@@ -197,6 +200,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
         f"    existing: {scalar(choices.existing)}"
         if choices.existing
         else f"    name: {scalar(choices.name or _name(stack))}",
+        *([f"    scaler: {scalar(chosen.scaler)}"] if choices.scaler else []),
         *(f"    {line}" for line in cluster),
         "  gpu-cluster:gpuPools:",
         f"    {POOL}:",

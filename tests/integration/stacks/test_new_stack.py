@@ -100,3 +100,24 @@ def test_an_existing_cluster_is_asked_for_in_its_own_words(here: Path) -> None:
     subnets = ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"]
     assert cluster["network"]["subnetIds"] == subnets
     assert "control plane" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--gpu", "t4", "--gpu", "l4", "--yes"], "--gpu is given more than once; give it once"),
+        (
+            ["--platform", "eks", "--gpu", "l4"],
+            "there is no terminal to ask for --admin, ",
+        ),
+    ],
+)
+def test_nothing_is_decided_silently(here: Path, options: list[str], says: str) -> None:
+    """Neither which of two values counts, nor that examples will do."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", "new", "silent", *options],
+        cwd=ROOT, env=dict(os.environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -71,6 +71,8 @@ def test_other_clusters_and_users_stay_behind(file: Path) -> None:
          "'/not/there' (No such file or directory); name the cluster's kubeconfig"),
         ({"KUBECONFIG": ""}, "kubeconfigFile: is not set, and kubectl's own file: cannot read "
          "'~/.kube/config' (No such file or directory); name the cluster's kubeconfig"),
+        ({"KUBECONFIG": "a:b"}, "kubeconfigFile: is not set, and $KUBECONFIG: cannot read 'a:b' "
+         "(a list of files is not merged); name the cluster's kubeconfig"),
     ],
 )  # fmt: skip
 def test_a_file_that_nobody_named_is_not_blamed_on_the_key(
@@ -221,3 +223,28 @@ def test_a_toleration_of_every_value_has_none() -> None:
     with pytest.raises(ValueError, match=r"^value: is not used with operator Exists"):
         Toleration(key="team", value="ml")
     assert Toleration(key="team", operator="Equal", value="ml").manifest()["value"] == "ml"
+
+
+@pytest.mark.parametrize("command", ["./get-token.sh", "bin/get-token"])
+def test_paths_of_a_user_are_relative_to_the_kubeconfig(tmp_path: Path, command: str) -> None:
+    """Never to where Pulumi runs, where a repository could have a file of that name. A command
+    without a folder is looked for on the PATH."""
+    path = tmp_path / "config"
+    user = {"exec": {"command": command, "args": ["x"]}, "tokenFile": "token"}
+    path.write_text(yaml.safe_dump(signing_in_by(user)))
+    read = json.loads(ExistingClusterArgs(name="c", kubeconfig_file=str(path)).read_kubeconfig())
+    assert read["users"][0]["user"] == {
+        "exec": {"command": str(tmp_path / command), "args": ["x"]},
+        "tokenFile": str(tmp_path / "token"),
+    }
+    path.write_text(yaml.safe_dump(signing_in_by({"exec": {"command": "get-token"}})))
+    read = json.loads(ExistingClusterArgs(name="c", kubeconfig_file=str(path)).read_kubeconfig())
+    assert read["users"][0]["user"]["exec"]["command"] == "get-token"
+
+
+def test_a_kubeconfig_without_a_current_context_says_which_there_are(tmp_path: Path) -> None:
+    """And which key chooses one."""
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(KUBECONFIG | {"current-context": ""}))
+    with pytest.raises(ValueError, match=r"^context: is missing, .* one of lab, production$"):
+        ExistingClusterArgs(name="c", kubeconfig_file=str(path)).read_kubeconfig()

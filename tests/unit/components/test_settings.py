@@ -152,6 +152,14 @@ def test_a_key_of_the_cluster_on_the_level_of_blocks_is_told_where_it_belongs(
         )
 
 
+REPAIR = {
+    "nodeMonitoringCondition": "AcceleratedHardwareReady",
+    "nodeUnhealthyReason": "NvidiaXID64Error",
+    "minRepairWaitTimeMins": 5,
+    "repairAction": "Reboot",
+}
+
+
 @pytest.mark.parametrize(
     ("stack", "change", "says"),
     [
@@ -386,6 +394,18 @@ WEEKLY = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T10:00:00Z"}
         ("autopilot", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}],
          "volumeClaims: storageClass standard creates a disk at once, in any zone that has nodes"),
         ("dev", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}], None),
+        ("train", ["gpuPools", "train-gpu", "nodeRepair", {"overrides": [REPAIR | {
+            "nodeUnhealthyReason": "NvidiaXID43Error"}]}],
+         "gpuPools.train-gpu.nodeRepair.overrides[0].nodeUnhealthyReason: as far as is known, the"),
+        ("train", ["gpuPools", "train-gpu", "nodeRepair", {"overrides": [REPAIR]}], None),
+        ("dev", ["workloads", "sample-gpu-pod", "env", {"HF_TOKEN": "x"}],
+         "workloads.sample-gpu-pod.env.HF_TOKEN: looks like a secret"),
+        ("dev", ["workloads", "sample-gpu-pod", "env", {"LOGIN": "ghp_0123456789"}],
+         "workloads.sample-gpu-pod.env.LOGIN: looks like a secret"),
+        ("dev", ["workloads", "sample-gpu-pod", "args", ["--api-key", "sk-0123456789"]],
+         "workloads.sample-gpu-pod.args[1]: looks like a secret"),
+        ("dev", ["workloads", "sample-gpu-pod", "env", {"TOKENIZER": "a", "HF_TOKEN_PATH": "/b"}],
+         None),
         ("dev", ["serviceAccounts", {"a": {"buckets": {"data": "read"}, "thisClusterOnly": True}}],
          "serviceAccounts.a.thisClusterOnly: it is not known whether"),
     ],
@@ -472,3 +492,11 @@ def test_keys_in_the_spelling_of_other_tools_are_recognized(written: str, meant:
     """Terraform's with underscores, gcloud's with dashes."""
     says = refusal(changed("dev", [["gpu-cluster:gpuPools", "train-gpu", written, 1]])) or ""
     assert f"did you mean {meant!r}?" in says
+
+
+def test_a_taint_of_an_existing_node_may_have_no_value() -> None:
+    """As `kubectl taint nodes n gpu:NoSchedule` sets it."""
+    pools = ("gpu-cluster:gpuPools", "gpus", "taints")
+    config = changed("onprem", [[*pools, [{"key": "gpu", "effect": "NoSchedule"}]]])
+    (taint,) = settings.from_config(config).pools["gpus"].pool.taints
+    assert str(taint) == "gpu=:NoSchedule"

@@ -394,3 +394,11 @@ def test_an_empty_block_hides_no_misplaced_one(nested: object, outer: dict[str, 
     assert [each.partition(": ")[0] for each in others] == (
         ["gpu-cluster:gpuPools.a.instanceTypes"] if nested else []
     )
+
+
+def test_values_in_an_esc_environment_are_not_taken_for_missing(tmp_path: Path) -> None:
+    """A file that has everything itself has no finding, whatever else it imports."""
+    (first, *_) = written(tmp_path, "environment: [team/gpus]\n")
+    assert first.message.startswith("environment: its values are in Pulumi ESC, which this command")
+    text = (EXAMPLES / "Pulumi.dev.yaml").read_text()
+    assert written(tmp_path, f"environment: [team/gpus]\n{text}") == []
