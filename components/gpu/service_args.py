@@ -135,7 +135,7 @@ class ScalingArgs:
         # Feature gate HPAScaleToZero: alpha since 1.16, beta and on by default since 1.37, but not
         # for metrics of pods
         # (kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta, read 2026-11-24).
-        # No cloud in the catalog offers 1.37.
+        # GKE offers 1.37 since October 2026, EKS does not; no stack gets it by default.
         if self.metric and not self.min_replicas:
             raise ValueError(
                 "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, "

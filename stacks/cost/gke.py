@@ -2,7 +2,8 @@
 
 from datetime import date
 
-from components.catalog.google_prices import gke_node
+from components.catalog.gke_volumes import volume_class
+from components.catalog.google_prices import PRICES, gke_node
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
@@ -64,7 +65,9 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     else:
         notes = [
             f"the cluster {cluster.name}, its other nodes and its internet access are billed to "
-            "their owner"
+            "their owner",
+            "nodes are public or private as the cluster's default says; each public one has an "
+            f"address for ${PRICES['external-ipv4'].dollars:g} an hour, which is not in the sums",
         ]
         metered = by_use(None, prometheus=alerts, alerts=alerts)
     return Bill(
@@ -73,11 +76,29 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         metered=metered,
         notes=[
             *notes,
+            *_hyperdisk_notes(settings),
             *choices,
             *pool_notes(pools),
             *bucket_notes(settings.auxiliary.accounts),
         ],
     )
+
+
+def _hyperdisk_notes(settings: Settings[GkeSettings]) -> list[str]:
+    """What the price of Hyperdisk Balanced does not include, if the stack has any."""
+    cluster = settings.own.cluster
+    system = [cluster.system_pool] if isinstance(cluster, GkeClusterArgs) else []
+    pools = [pool.args for pool in settings.own.pools.values()]
+    kinds = {pool.boot_disk for pool in (*system, *cluster.cpu_pools.values(), *pools)}
+    for claim in settings.auxiliary.claims.values():
+        row = volume_class(claim.storage_class)
+        kinds |= {row.kind} if row else set()
+    if "hyperdisk-balanced" not in kinds:
+        return []
+    return [
+        "hyperdisk-balanced is counted by its size, with 3,000 IOPS and 140 MiB/s; Compute Engine "
+        "provisions more by default for larger disks, which is not in the sums"
+    ]
 
 
 def _cluster(

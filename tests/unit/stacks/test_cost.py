@@ -676,3 +676,16 @@ def test_each_choice_of_an_order_has_its_price() -> None:
     assert parts == pytest.approx(
         2 * (on_demand("g2-standard-4") + month("google", "pd-balanced", 100))
     )
+
+
+def test_what_hyperdisk_and_public_nodes_add_is_named() -> None:
+    """In a note, since neither is known before the nodes exist."""
+    config = config_of("dev")
+    assert not any("hyperdisk-balanced" in note for note in cost.bill_at("dev", config).notes)
+    config["gpu-cluster:volumeClaims"] = {
+        "data": {"size": "1Ti", "storageClass": "gpu-cluster-hyperdisk"}
+    }
+    notes = cost.bill_at("dev", config).notes
+    assert any(note.startswith("hyperdisk-balanced is counted by its size") for note in notes)
+    existing = cost.bill_at("on-gke", config_of("on-gke")).notes
+    assert any("each public one has an address for $0.005 an hour" in note for note in existing)
