@@ -1,6 +1,7 @@
 """How the provider changes a cluster: one request for each thing that changes."""
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -153,9 +154,12 @@ def _labels(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _meets(current: str, wanted: str) -> bool:
     """Whether a version is at least the wanted one, which may be only the beginning of a
-    version."""
+    version. What is none is sent: the provider compares versions (hashicorp/go-version), and the
+    API refuses it."""
     if wanted in ("latest", "-"):
         return True
+    if not re.fullmatch(r"[0-9]+(?:\.[0-9]+)*(?:-gke\.[0-9]+)?", wanted):
+        return False
 
     def parts(version: str) -> list[int]:
         number, _, build = version.partition("-gke.")

@@ -176,6 +176,14 @@ def test_the_workload_pool_comes_with_the_cluster() -> None:
     stack.up(ACCOUNT_MEMBER, "wi", member)
 
 
+def test_an_update_to_what_is_no_version_is_refused() -> None:
+    """By the API, as at the creation."""
+    stack = GoogleStack()
+    stack.cluster(minMasterVersion="1.35")
+    with pytest.raises(Refused, match=r"Master version 'v1\.36' is unsupported"):
+        stack.cluster(minMasterVersion="v1.36")
+
+
 @pytest.mark.parametrize(
     ("changes", "version"),
     [
