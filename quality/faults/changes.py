@@ -373,7 +373,8 @@ class _Standing:
         created = {
             row["urn"]: (str(loss), str(row["created"]))
             for row in runner.sandbox.engine.resources()
-            if row["type"] in NODES and (loss := Planned(urn=row["urn"], verb="replace").loss)
+            if Urn.parse(row["urn"]).type in NODES
+            and (loss := Planned(urn=row["urn"], verb="replace").loss)
         }
         groups = runner.sandbox.cloud.node_groups()
         return cls(created, {group.name: group.revision for group in groups})

@@ -133,3 +133,29 @@ def test_the_path_of_a_checkout_may_have_any_characters(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cli", "rehearse", "onprem"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.prove
+def test_an_object_without_a_provider_reaches_no_cluster(
+    tmp_path: Path, listener: Listener
+) -> None:
+    """The commonest slip in a program that somebody has extended: the default provider would take
+    the user's kubeconfig."""
+    checkout = clone(tmp_path / "clone")
+    stack_file = checkout / "Pulumi.dev.yaml"
+    text = stack_file.read_text()
+    switch = "  pulumi:disable-default-providers: [kubernetes]\n"
+    assert switch in text
+    stack_file.write_text(text.replace(switch, ""))
+    with (checkout / "__main__.py").open("a") as program:
+        program.write("\nimport pulumi_kubernetes\n")
+        program.write("pulumi_kubernetes.core.v1.ConfigMap('slip', data={'a': 'b'})\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", "rehearse", "dev"],
+        cwd=checkout,
+        env=users_environment(tmp_path / "home", listener.port),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, listener.seen) == (1, []), done.stdout + done.stderr
+    assert "slip" in done.stdout
