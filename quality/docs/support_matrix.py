@@ -16,6 +16,7 @@ from components.decode import camel, decode
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.platforms import PLATFORMS
 from components.scalers import scalers, unsupported
+from quality.docs import scaler_table
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "support-matrix.md"
@@ -92,6 +93,12 @@ together](../how-to/queue-and-train.md#workers-close-together), have these:
 _SCALERS = """
 ## Scalers
 
+The names of resource types are those of the cloud's API or of the objects in the cluster.
+"""
+_FEATURES = """
+Each cell is a small stack that the settings accept or refuse; the error says why.
+"""
+_REFUSALS = """
 What a scaler cannot do is refused, unless the key has its default value. All other settings of a
 pool work with every scaler of its platform.
 """
@@ -109,6 +116,10 @@ def markdown() -> str:
         _LOCATED,
         *table(("platform", "machines"), _located()),
         _SCALERS,
+        *table(scaler_table.FACTS, scaler_table.facts()),
+        _FEATURES,
+        *table(scaler_table.TITLES, scaler_table.supported()),
+        _REFUSALS,
         *table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
         "",
     ])  # fmt: skip

@@ -142,7 +142,7 @@ class Plan:
         lost = [change for change in self.changes if change.loss]
         if any(change.loss == "cluster" for change in lost):
             lost = [change for change in lost if not change.type.startswith("kubernetes:")]
-        return sorted(lost, key=lambda change: order.index(change.loss or ""))
+        return sorted(lost, key=lambda change: order.index(change.loss or "claim"))
 
 
 def read_plan(text: str, source: str) -> Plan:

@@ -1,7 +1,7 @@
 """Rules over what the program declares for each scaler, with all that it can do."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from components.platforms import platform_in
 from components.scalers import SCALERS, Scaler, scaler_of
 from components.settings import load as settings
+from quality.docs import scaler_table
 from stacks.images import pulled as listed
 from tests.components.recording import Registration
 from tests.program.environments import as_engine_config, recorded
@@ -158,3 +159,40 @@ def test_no_zone_is_a_subnet(config: dict[str, Any]) -> None:
 def existing(config: Mapping[str, Any]) -> bool:
     """Whether the cluster, and what runs in it, are somebody else's."""
     return "existing" in platform_in(config["gpu-cluster:cluster"])
+
+
+FEATURES: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "`fallback`": lambda config: within_pools(config, "fallback"),
+    "Spot": lambda config: "spot" in str(config["gpu-cluster:gpuPools"]),
+    "a reservation": lambda config: within_pools(config, "reservation"),
+    "`queued`": lambda config: within_pools(config, "queued"),
+    "`startupTaints`": lambda config: within_pools(config, "startupTaints"),
+    "time-slicing": lambda config: "time-slicing" in str(config["gpu-cluster:gpuPools"]),
+    "pools without GPUs": lambda config: config["gpu-cluster:cluster"].get("cpuPools"),
+    "claims": lambda config: config.get("gpu-cluster:volumeClaims"),
+    "buckets": lambda config: "buckets" in str(config["gpu-cluster:serviceAccounts"]),
+    "queues": lambda config: config["gpu-cluster:batch"].get("queues"),
+    "training jobs": lambda config: config.get("gpu-cluster:trainingJobs"),
+    "teams": lambda config: config.get("gpu-cluster:teams"),
+    "services": lambda config: config.get("gpu-cluster:services"),
+    "monitoring": lambda config: config.get("gpu-cluster:monitoring"),
+}
+"""Feature of the support matrix -> whether a stack uses it."""
+
+
+def within_pools(config: Mapping[str, Any], key: str) -> bool:
+    return any(key in pool for pool in config["gpu-cluster:gpuPools"].values())
+
+
+def test_the_support_matrix_is_what_the_listings_have() -> None:
+    """A stack with all that its scaler can do uses each feature that the page says it can, and
+    none that is refused."""
+    stacks = {scaler(config_of(stack)).title: config_of(stack) for stack in reversed(EVERYTHING)}
+    wrong = [
+        (feature, title, cell)
+        for feature, *cells in scaler_table.supported()
+        for title, cell in zip(scaler_table.TITLES[1:], cells, strict=True)
+        # Pools of a fixed size, and warm ones, are in other listings.
+        if feature in FEATURES and (cell == "yes") != bool(FEATURES[feature](stacks[title]))
+    ]
+    assert wrong == []

@@ -1,0 +1,165 @@
+"""Two tables of the support matrix: what each scaler is, and what stacks can have with it.
+
+A cell of the second one is a stack that the settings accept or refuse. What the program declares
+for each is recorded in `tests/program/declared`, for stacks with all that their scaler can do.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.decode import NAMESPACE
+from components.scalers import SCALERS, Scaler
+from components.settings.load import from_config
+from quality.faults.changes import apply
+
+_NETWORKS = {"office": "203.0.113.0/24"}
+_GOOGLE = {"gcp:project": "my-project"}
+_POOL = {"machineType": "g2-standard-24", "zones": ["us-central1-a"], "maxNodes": 4}
+_STACKS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]] = {
+    "gke": (
+        _GOOGLE,
+        {"name": "c", "location": "us-central1-a", "authorizedNetworks": _NETWORKS},
+        _POOL,
+    ),
+    "gke-autopilot": (
+        _GOOGLE,
+        {"name": "c", "location": "us-central1", "authorizedNetworks": _NETWORKS},
+        {"accelerator": "nvidia-l4", "gpusPerNode": 2},
+    ),
+    "eks": (
+        {"aws:region": "us-east-1"},
+        {
+            "name": "c",
+            "version": "1.35",
+            "admins": ["arn:aws:iam::123456789012:role/deployer"],
+            "authorizedNetworks": _NETWORKS,
+            "network": {"zones": ["us-east-1a", "us-east-1b"]},
+        },
+        {"instanceTypes": ["g6.12xlarge"], "zones": ["us-east-1a"], "maxNodes": 4},
+    ),
+    "existing": (
+        {},
+        {"name": "c", "kubeconfig": json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1"}}],
+            "users": [{"name": "u", "user": {"token": "x"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        })},
+        {"nodeSelector": {"gpu": "l4"}, "gpusPerNode": 4},
+    ),
+}  # fmt: skip
+"""Platform -> what a stack has beside the program's own keys, its cluster, and its GPU pool."""
+_MEMBERS = {"eks": "arn:aws:iam::123456789012:role/research"}
+_RESERVATIONS = {"eks": "cr-0123456789abcdef0"}
+_QUEUE = {"queues": {"training": {"pools": ["gpu"]}}}
+_UNBOUNDED = {"queues": {"training": {"pools": ["gpu"], "nominalQuota": {"gpu": 8}}}}
+_IMAGE = "example.com/image:1"
+
+
+def features(platform: str) -> Mapping[str, Mapping[str, Any]]:
+    """Feature -> the changes of a stack that uses it, as those of `quality/faults/changes.yaml`."""
+    eks = platform == "eks"
+    cpu = {"instanceTypes": ["m7i.large"]} if eks else {"machineType": "e2-standard-4"}
+    members = [_MEMBERS.get(platform, "user:ada@example.com")]
+    return {
+        "`fallback`": {"gpuPools.fallback": ["spot", "on-demand"]},
+        "Spot": {"gpuPools.capacityType": "spot"},
+        "a reservation": {
+            "gpuPools.capacityType": "reservation",
+            "gpuPools.reservation": _RESERVATIONS.get(platform, "mine"),
+        },
+        "`queued`": {
+            "gpuPools.capacityType": "flex-start",
+            "gpuPools.queued": True,
+            "batch": _QUEUE,
+        },
+        "`topologyAware`": {"gpuPools.topologyAware": True, "gpuPools.minNodes": 4, "batch": _QUEUE}
+        | ({"gpuPools.machineType": "a3-megagpu-8g"} if platform == "gke" else {})
+        | ({"gpuPools.instanceTypes": ["p5.48xlarge"]} if eks else {}),
+        "`minNodes`": {"gpuPools.minNodes": 1},
+        "`warmPool`": {"gpuPools.warmPool": {"maxGroupPreparedCapacity": 2}},
+        "`startupTaints`": {"gpuPools.startupTaints": [{"key": "a", "value": "b"}]},
+        "time-slicing": {"gpuPools.sharing": {"strategy": "time-slicing", "replicas": 2}},
+        "pools without GPUs": {"cluster.cpuPools": {"cpu": cpu}},
+        "claims": {"volumeClaims": {"results": {"size": "10Gi"}}},
+        "buckets": {"serviceAccounts": {"trainer": {"buckets": {"data": "read"}}}},
+        "queues": {"batch": _QUEUE if platform in ("gke", "eks") else _UNBOUNDED},
+        "training jobs": {
+            "batch": {"jobSet": True},
+            "trainingJobs": {
+                "ddp": {"pool": "gpu", "nodes": 2, "image": _IMAGE, "command": ["train.py"]}
+            },
+        },
+        "teams": {"teams": {"research": {"members": members, "gpus": {"gpu": 2}}}},
+        "services": {
+            "services": {"chat": {"pool": "gpu", "gpus": 2, "image": _IMAGE, "port": 8000}}
+        },
+        "monitoring": {"monitoring": {"enabled": True}},
+    }
+
+
+def accepted(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> bool:
+    """Whether the settings accept the change in a small stack with the scaler."""
+    others, cluster, pool = _STACKS[platform]
+    config: dict[str, Any] = json.loads(json.dumps({
+        **others,
+        f"{NAMESPACE}:cluster": {"platform": platform, **cluster},
+        f"{NAMESPACE}:gpuPools": {"gpu": pool},
+    }))  # fmt: skip
+    if scaler.setting:
+        config[f"{NAMESPACE}:cluster"]["scaler"] = scaler.setting
+    if "gpuPools.fallback" in change:
+        config[f"{NAMESPACE}:gpuPools"]["gpu"].pop("capacityType", None)
+    apply(config, json.loads(json.dumps(change)))
+    flat = {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()
+    }
+    try:
+        from_config(flat)
+    except ValueError:
+        return False
+    return True
+
+
+def supported() -> Iterator[Sequence[str]]:
+    """A row for each feature: its name, then `yes` or `refused` for each scaler."""
+    platforms = {name: _platform(scaler) for name, scaler in SCALERS.items()}
+    for feature in features("gke"):
+        cells = [
+            accepted(platforms[name], scaler, features(platforms[name])[feature])
+            for name, scaler in SCALERS.items()
+        ]
+        yield feature, *("yes" if cell else "refused" for cell in cells)
+
+
+def _platform(scaler: Scaler) -> str:
+    return next(platform for platform in scaler.platforms if platform in _STACKS)
+
+
+def facts() -> Iterator[Sequence[str]]:
+    """A row for each scaler."""
+    for scaler in SCALERS.values():
+        paths = [
+            f"`{kind.rpartition(':')[2]}`: {', '.join(f'`{path}`' for path in paths) or 'none'}"
+            for kind, paths in scaler.nodes.items()
+        ]
+        yield (
+            scaler.title,
+            f"`{scaler.setting}`" if scaler.setting else "-",
+            scaler.limit or "-",
+            f"`{scaler.disks}`" if scaler.disks else "the owner's",
+            scaler.policies or "the owner's network plugin",
+            ", ".join(f"`{key}`" for key in scaler.stay)
+            + ("" if scaler.spot_stays else ", not on Spot"),
+            "; ".join(paths) or "-",
+        )
+
+
+FACTS = (
+    "scaler", "`cluster.scaler`", "a maximum is of each", "disks", "NetworkPolicies: enforced by",
+    "annotation of running jobs", "changes that replace nodes",
+)  # fmt: skip
+"""The head of `facts`."""
+TITLES = ("", *(scaler.title for scaler in SCALERS.values()))
+"""The head of `supported`."""
