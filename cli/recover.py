@@ -102,10 +102,11 @@ def _config(program: Path, stack: str) -> dict[str, str]:
 def _ask(candidates: dict[str, str]) -> bool:
     print(
         "The interrupted run may have created these; those that exist will be adopted into the "
-        "stack:"
+        "stack, and a later destroy deletes them:"
     )
     for name in candidates.values():
         print(f"  {name}")
+    print("Grants and most other kinds do not record who created them: only names are compared.")
     return _yes("Were they created by this stack?")
 
 
