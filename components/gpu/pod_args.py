@@ -142,6 +142,10 @@ class PodArgs:
         check_order(self.requests, self.limits)
         self._check_volumes()
 
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
+        self.check_node(pool, 0)
+
     def check_node(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)

@@ -62,7 +62,8 @@ settings, and the third table is the program's catalog.
 ## Driver and device plugin
 
 Each row is a supported combination of platform, node image and settings. Other combinations are
-refused with the reason. "Somebody else" is, for instance, [the GPU
+refused with the reason. Two have no row: EKS Auto Mode, whose nodes have its own image, driver and
+device plugin, and `amiId`, whose image is yours. "Somebody else" is, for instance, [the GPU
 Operator](../how-to/gpu-operator.md).
 """
 _PLUGIN = """
@@ -75,13 +76,15 @@ devices only: with `nvidia`, pods mount the driver's libraries from the director
 
 ## Sharing
 
-How a pool's GPUs are shared is in [Share GPUs](../how-to/share-gpus.md).
+How a pool's GPUs are shared is in [Share GPUs](../how-to/share-gpus.md). EKS Auto Mode and compute
+classes on GKE refuse sharing.
 """
 _GPUS = """
 ## GPUs
 
 Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
-EKS nodes have neither EFA nor a placement group, and their local NVMe disks are not used; GKE nodes
+EKS nodes have neither EFA nor a placement group, and use their local NVMe disks only if `userData`
+says so; GKE nodes
 have no GPUDirect network: see [what is not included](../how-to/not-included.md).
 """
 _LOCATED = """

@@ -1,13 +1,18 @@
 """What the real program sends to each cloud: the samples and what `effects.yaml` makes of them."""
 
+import copy
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from components.limits import fragment
+from quality.docs.keys import choices
 from tests.components.recording import Registration
-from tests.program.effects import own_starts, read, starts
+from tests.program.effects import leaves as leaves_of
+from tests.program.effects import own_starts, places, read, starts
 from tests.program.environments import recorded
 
 
@@ -15,13 +20,29 @@ from tests.program.environments import recorded
 def registered(platform: str) -> Sequence[Registration]:
     """Every resource of the platform's sample, and of the configs that follow from it, once."""
     found = {}
-    for config in starts(platform)[: 1 + len(own_starts(platform))]:
+    configs = [*starts(platform)[: 1 + len(own_starts(platform))], *_chosen(platform)]
+    for config in configs:
         if read(config) is None:
             continue
         for each in recorded(config).resources:
             if each.custom:
                 found[each.type, json.dumps(each.inputs, sort_keys=True)] = each
     return [replace(each, inputs=_whole(each.inputs)) for each in found.values()]
+
+
+def _chosen(platform: str) -> Iterator[dict[str, Any]]:
+    """With PROVE=1, a config for each word that a setting of cluster or pools can have: the cloud's
+    own word for it is none of the sample's."""
+    for key, setting in leaves_of(platform).items() if os.environ.get("PROVE") == "1" else ():
+        words = (*choices(setting.kind), *fragment(setting.annotations).get("enum", ()))
+        for word in words if key.startswith(("cluster.", "gpuPools.")) else ():
+            for start in starts(platform):
+                config = copy.deepcopy(dict(start))
+                block, last = next(places(config, key), ({}, ""))
+                block[last] = word
+                if last and read(config) is not None:
+                    yield config
+                    break
 
 
 def _whole(value: Any) -> Any:

@@ -343,3 +343,23 @@ def test_the_teams_and_users_of_the_page_are_accepted(stack: str) -> None:
     for key, block in snippet.items():
         config[key] = {**config.get(key, {}), **block}
     assert list(refusals(config)) == []
+
+
+ONE_SCALER = {
+    "queue-and-train.md": "`topologyAware` is refused with the other scalers on EKS",
+    "recover.md": "nodes of the other scalers are no resources of a state",
+    "simulate-a-cloud.md": "which clients of the simulated AWS were tried, of any program",
+}
+"""How-to page that names node groups or Cluster Autoscaler and no other scaler -> why."""
+
+
+def test_a_page_on_node_groups_says_what_other_scalers_do() -> None:
+    """Pages written before Karpenter and Auto Mode, or without them in mind, are found so."""
+    pages = {page.name: page.read_text() for page in (DOCS / "how-to").glob("*.md")}
+    alone = {
+        name
+        for name, text in pages.items()
+        if re.search("Cluster Autoscaler|cluster-autoscaler|node group", text)
+        and not re.search("Karpenter|karpenter|Auto Mode", text)
+    }
+    assert alone == {*ONE_SCALER}
