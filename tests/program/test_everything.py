@@ -15,6 +15,7 @@ from tests.components.recording import Registration
 from tests.program.environments import as_engine_config, recorded
 from tests.program.everything import EVERYTHING, config_of
 from tests.program.test_images import pulled
+from tools.sections import DOCS
 
 
 @pytest.fixture(params=EVERYTHING)
@@ -196,3 +197,93 @@ def test_the_support_matrix_is_what_the_listings_have() -> None:
         if feature in FEATURES and (cell == "yes") != bool(FEATURES[feature](stacks[title]))
     ]
     assert wrong == []
+
+
+def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The specs of the pods of workloads, services and training jobs."""
+    read = settings.from_config(as_engine_config(config))
+    names = {*read.workloads, *read.training_jobs, *read.running["services"]}
+    for kind in ("Pod", "Deployment", "Job", "JobSet"):
+        for each in objects(config, kind):
+            if each.inputs["metadata"].get("name") in names:
+                yield from (part for part in within(each.inputs) if "containers" in part)
+
+
+def teams(config: dict[str, Any]) -> set[str]:
+    """The namespaces of teams."""
+    return {
+        namespace
+        for name, team in config["gpu-cluster:teams"].items()
+        for namespace in team.get("namespaces", [name])
+    }
+
+
+def namespaced(config: dict[str, Any], kind: str, name: str) -> set[str]:
+    """The namespaces that have an object of this kind and name."""
+    metadata = [each.inputs["metadata"] for each in objects(config, kind)]
+    return {each["namespace"] for each in metadata if each["name"] == name}
+
+
+def admission(config: dict[str, Any]) -> set[str]:
+    return {
+        each.inputs["metadata"]["name"] for each in objects(config, "ValidatingAdmissionPolicy")
+    }
+
+
+def baseline(config: dict[str, Any]) -> set[str]:
+    label = "pod-security.kubernetes.io/enforce"
+    return {
+        each.inputs["metadata"]["name"]
+        for each in objects(config, "Namespace")
+        if each.inputs["metadata"].get("labels", {}).get(label) == "baseline"
+    }
+
+
+GUARANTEES: Mapping[tuple[str, str], Callable[[dict[str, Any]], bool]] = {
+    ("reference/security.md", "program: its workloads mount no token"): lambda config: all(
+        spec["automountServiceAccountToken"] is False for spec in user_pods(config)
+    ),
+    ("reference/security.md", "program: its workloads set it to false"): lambda config: all(
+        container["securityContext"]["allowPrivilegeEscalation"] is False
+        for spec in user_pods(config)
+        for container in spec["containers"]
+    ),
+    ("reference/security.md", "RuntimeDefault | program: its workloads"): lambda config: all(
+        spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for spec in user_pods(config)
+    ),
+    ("reference/security.md", "program: one for each training job"): lambda config: (
+        {*config["gpu-cluster:trainingJobs"]}
+        <= {each.inputs["metadata"]["name"] for each in objects(config, "NetworkPolicy")}
+    ),
+    ("how-to/teams.md", "enforce the Pod Security Standard `baseline`"): lambda config: (
+        teams(config) <= baseline(config)
+    ),
+    ("how-to/teams.md", "their default service account to mount no token"): lambda config: (
+        teams(config) <= namespaced(config, "ServiceAccountPatch", "default")
+    ),
+    ("how-to/teams.md", "a LocalQueue and a ResourceQuota in each namespace"): lambda config: (
+        teams(config) <= namespaced(config, "ResourceQuota", "team")
+    ),
+    ("how-to/teams.md", "a LimitRange: default requests"): lambda config: (
+        teams(config) <= namespaced(config, "LimitRange", "team")
+    ),
+    ("how-to/teams.md", "ValidatingAdmissionPolicies of each team refuse"): lambda config: (
+        {f"team-{name}-{what}" for name in config["gpu-cluster:teams"] for what in POLICIES}
+        <= admission(config)
+    ),
+}
+"""(Page, a sentence that promises it) -> whether what is declared keeps it, with every scaler, of
+the stack's own clusters and of existing ones."""
+POLICIES = ("queue", "variables")
+
+
+@pytest.mark.parametrize("promise", GUARANTEES, ids=lambda promise: promise[1][:40])
+def test_what_the_pages_promise_is_declared(promise: tuple[str, str]) -> None:
+    """For each scaler, own and existing."""
+    page, sentence = promise
+    assert sentence in (DOCS / page).read_text()
+    configs = {stack: config_of(stack) for stack in EVERYTHING}
+    assert all(any(True for _ in user_pods(config)) for config in configs.values())
+    broken = [stack for stack, config in configs.items() if not GUARANTEES[promise](config)]
+    assert broken == []
