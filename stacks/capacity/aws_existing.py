@@ -6,6 +6,8 @@ Queries EKS and EC2. The contents of the cluster are checked by `stacks.live.con
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from components.catalog.eks_addons import ADDONS, BAD_VERSIONS, harm
 from components.cluster import POOL_LABEL
 from components.eks.existing_args import EksExistingClusterArgs, unfit
@@ -57,7 +59,36 @@ def findings(
     if _mode(cluster) == "API" and (teams := _teams(settings)):
         keys = ", ".join(dict.fromkeys(teams.values()))
         checks.append((keys, "eks", _members(eks, teams, name)))
-    return [finding for check in checks for finding in _each(*check)]
+    found = [finding for check in checks for finding in _each(*check)]
+    if settings.training_jobs or settings.running["services"]:
+        found += _policies(eks, args)
+    return found
+
+
+def _policies(eks: Any, args: EksExistingClusterArgs) -> Iterator[Finding]:
+    """A finding if nothing that EKS shows enforces the NetworkPolicies of training jobs and
+    services. Auto Mode's switch is in the cluster.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/cni-network-policy-configure.html
+    """
+    if SCALERS[args.scaler].serves_system:
+        return
+    try:
+        addon = eks.describe_addon(clusterName=args.existing, addonName="vpc-cni")["addon"]
+        values = yaml.safe_load(addon.get("configurationValues") or "{}") or {}
+    except eks.exceptions.ResourceNotFoundException:
+        values = {}
+    except Exception as error:
+        yield _unknown("cluster.existing", "eks", error)
+        return
+    if str(values.get("enableNetworkPolicy")).lower() != "true":
+        yield Finding(
+            about="cluster.existing",
+            word="unknown",
+            reason=f"the addon vpc-cni of {args.existing} does not enforce NetworkPolicies, so "
+            "that every pod may reach the workers of training jobs and services, unless something "
+            "else such as Calico does; ask its owner to set enableNetworkPolicy of the addon",
+        )
 
 
 def _each(about: str, service: str, lines: Iterator[str]) -> Iterator[Finding]:

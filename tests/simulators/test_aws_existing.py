@@ -282,6 +282,22 @@ def test_a_cluster_without_its_agent_lacks_rights_for_pods(made: Account) -> Non
         made.eks.create_addon(clusterName="platform", addonName=name)
 
 
+def test_network_policies_that_nothing_enforces_are_unknown(made: Account) -> None:
+    """terraform-aws-eks leaves the addon's switch off; without training jobs and services, the
+    stack declares none."""
+    service = {"chat": {"pool": "train-gpu", "image": "example.com/i:1", "port": 8000}}
+    serving = [["gpu-cluster:services", service]]
+    ((about, reason),) = found(made, *serving)
+    assert about == "cluster.existing"
+    assert "ask its owner to set enableNetworkPolicy" in reason
+    addon = {"clusterName": "platform", "addonName": "vpc-cni"}
+    try:
+        made.eks.update_addon(**addon, configurationValues='{"enableNetworkPolicy": "true"}')
+        assert found(made, *serving) == []
+    finally:
+        made.eks.update_addon(**addon, configurationValues="{}")
+
+
 def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
     """Neither the agent of pods nor that of nodes is asked for; a cluster without it does not
     fit. Karpenter of the stack's own needs Pod Identity, and repairs by no setting of a pool."""
