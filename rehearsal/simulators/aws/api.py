@@ -186,7 +186,12 @@ def _answer(
         if lasts:
             headers[SECONDS] = str(lasts)
     except _FailedError as failed:
-        return failed.answer
+        status, headers, body = failed.answer
+        text = body.decode() if isinstance(body, bytes) else str(body)
+        plain = _PYTHON.sub(r"\1", text)
+        if plain == text:
+            return failed.answer
+        return status, {**headers, "Content-Length": str(len(plain.encode()))}, plain
     except Refusal as error:
         refused = _error(error.code, error.message)
         status, headers, body = response.serialized(ActionResult(refused))
@@ -194,7 +199,6 @@ def _answer(
         refused = _error("InvalidAction", f"a simulated account does not have {':'.join(key)}")
         status, headers, body = response.serialized(ActionResult(refused))
     except ServiceException as error:
-        error.message = _PYTHON.sub(r"\1", error.message)
         status, headers, body = response.serialized(ActionResult(error))
     except ClientError as error:  # from a service that this one called
         found = error.response["Error"]
