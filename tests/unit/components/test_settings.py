@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
+import pulumi
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes import client
+from pulumi.runtime import config as runtime_config
 from pulumi_gcp.container import NodePoolArgs, NodePoolNodeConfigArgs
 
 from components.decode import camel, no_such_key
@@ -500,3 +502,16 @@ def test_a_taint_of_an_existing_node_may_have_no_value() -> None:
     config = changed("onprem", [[*pools, [{"key": "gpu", "effect": "NoSchedule"}]]])
     (taint,) = settings.from_config(config).pools["gpus"].pool.taints
     assert str(taint) == "gpu=:NoSchedule"
+
+
+def test_a_preview_shows_each_refusal_in_its_own_line() -> None:
+    """The engine prints the text of a RunError without a traceback."""
+    stack, changes, expected = TOGETHER["gke-autopilot"]
+    values = as_engine_config(with_changes(values_of(stack), changes))
+    token = runtime_config.CONFIG.set(values)
+    try:
+        with pytest.raises(pulumi.RunError) as refused:
+            settings.load()
+    finally:
+        runtime_config.CONFIG.reset(token)
+    assert len(str(refused.value).splitlines()) == len(expected)
