@@ -54,7 +54,7 @@ class ExistingClusterArgs:
             return True
         if self.kubeconfig_file is None:
             return False
-        return Path(self.kubeconfig_file).expanduser().resolve().is_relative_to(Path.cwd())
+        return _expanded(self.kubeconfig_file).resolve().is_relative_to(Path.cwd())
 
     def read_kubeconfig(self) -> str:
         """Only the context's cluster and user, as JSON, with the contents of their files.
@@ -121,7 +121,7 @@ class ExistingClusterArgs:
                 path, source = "~/.kube/config", "kubectl's own file"
             key = f"kubeconfigFile: is not set, and {source}"
         try:
-            file = Path(path).expanduser()
+            file = _expanded(path)
             return key, file.read_text(), file.absolute().parent
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
@@ -129,6 +129,11 @@ class ExistingClusterArgs:
                 reason = "a list of files is not merged"
             way = "" if self.kubeconfig_file else "; name the cluster's kubeconfig"
             raise ValueError(f"{key}: cannot read {path!r} ({reason}){way}") from None
+
+
+def _expanded(path: str) -> Path:
+    """The path without `~`. Unlike Path.expanduser, one with an unknown user stays as it is."""
+    return Path(os.path.expanduser(path))
 
 
 def _by_name(entries: object, key: str) -> dict[str, dict[str, Any]]:
@@ -148,7 +153,7 @@ def _inline(
     inlined: dict[str, Any] = {}
     for name, value in entry.items():
         if name in _FILE_KEYS:
-            path = folder / Path(str(value)).expanduser()
+            path = folder / _expanded(str(value))
             if within is not None and not path.resolve().is_relative_to(within):
                 raise ValueError(
                     f"{key}: {name} {value!r} is outside the kubeconfig's folder; put the file "
@@ -160,7 +165,7 @@ def _inline(
                 raise ValueError(f"{key}: cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()
         elif name == "tokenFile":
-            inlined[name] = f"{folder / Path(str(value)).expanduser()}"
+            inlined[name] = f"{folder / _expanded(str(value))}"
         elif name == "exec" and os.sep in str(value.get("command", "")):
             # A path is relative to the file, as in GetAuthInfoFileReferences of client-go's
             # tools/clientcmd/loader.go (2026-11-28): never to where Pulumi happens to run.

@@ -7,6 +7,7 @@ cluster, nothing is.
 
 import copy
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -176,8 +177,9 @@ def _has_kubeconfig(config: Mapping[str, Any]) -> bool:
     text, file = cluster.get("kubeconfig"), cluster.get("kubeconfigFile")
     if isinstance(text, str):
         return text != PLACEHOLDER
-    path = Path(file).expanduser().resolve() if isinstance(file, str) else Path("/")
-    return path.is_relative_to(Path.cwd()) and path.is_file()
+    # The functions of os.path raise nothing for a path that cannot exist.
+    path = Path(os.path.realpath(os.path.expanduser(file))) if isinstance(file, str) else Path("/")
+    return path.is_relative_to(Path.cwd()) and os.path.isfile(path)
 
 
 def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ _PLURAL = "jobsets"
 def kubeconfig_text(given: Path | None) -> str:
     """The content of the given file, of the first in $KUBECONFIG, or of ~/.kube/config."""
     named = str(given) if given else os.environ.get("KUBECONFIG", "") or "~/.kube/config"
-    file = Path(named.split(os.pathsep)[0]).expanduser()
+    file = Path(os.path.expanduser(named.split(os.pathsep)[0]))
     try:
         return file.read_text()
     except OSError as error:

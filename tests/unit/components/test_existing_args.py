@@ -91,6 +91,8 @@ def test_a_file_that_nobody_named_is_not_blamed_on_the_key(
             ExistingClusterArgs(name="c").read_kubeconfig()
         with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '/x' \(No such"):
             ExistingClusterArgs(name="c", kubeconfig_file="/x").read_kubeconfig()
+        with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '~~/x' \(No such"):
+            ExistingClusterArgs(name="c", kubeconfig_file="~~/x").read_kubeconfig()
 
 
 def test_a_file_that_is_not_there_is_named(file: Path) -> None:
