@@ -1,6 +1,7 @@
 """The settings of an environment on an existing cluster."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +25,13 @@ class ExistingSettings:
     pools: Mapping[str, ResolvedPool[ExistingGpuPoolArgs]]
 
     def warnings(self, runs: Runs) -> list[str]:
-        """No warnings."""
-        return []
+        """Of pools with the same nodes, whose GPUs would be handed out twice."""
+        return [
+            f"gpuPools.{name}.nodeSelector: selects nodes that pool {other} selects too, so that "
+            "queues and teams would hand out their GPUs twice; name a label that only its nodes "
+            "have"
+            for name, other in _overlaps({key: pool.args for key, pool in self.pools.items()})
+        ]
 
     @property
     def metrics(self) -> Metrics:
@@ -52,21 +58,26 @@ def resolve(
     )
 
 
+def _overlaps(pools: Mapping[str, ExistingGpuPoolArgs]) -> Iterator[tuple[str, str]]:
+    """Pools whose nodes another pool, above them, selects too."""
+    for (other, known), (name, pool) in itertools.combinations(pools.items(), 2):
+        less, more = sorted((pool.node_selector, known.node_selector), key=len)
+        if less.items() <= more.items():
+            yield name, other
+
+
 def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> None:
-    """Refuses two pools that select the same nodes: queues would hand out their GPUs twice."""
-    refusals, before = Refusals(), dict[str, ExistingGpuPoolArgs]()
-    for name, pool in pools.items():
-        for other, known in before.items():
-            less, more = sorted((pool.node_selector, known.node_selector), key=len)
-            if less.items() <= more.items():
-                refusals.add(
-                    Refusal(
-                        (f"{NAMESPACE}:gpuPools", name, "nodeSelector"),
-                        f"selects nodes that pool {other} selects too",
-                        remedy="name a label in each pool that only its nodes have",
-                    )
+    """Refuses two pools of the same nodes with different numbers of GPUs."""
+    refusals = Refusals()
+    for name, other in _overlaps(pools):
+        if pools[name].gpus_per_node != pools[other].gpus_per_node:
+            refusals.add(
+                Refusal(
+                    (f"{NAMESPACE}:gpuPools", name, "nodeSelector"),
+                    f"selects nodes that pool {other} selects too",
+                    remedy="name a label in each pool that only its nodes have",
                 )
-        before[name] = pool
+            )
     refusals.check()
 
 

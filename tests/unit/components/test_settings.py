@@ -400,6 +400,8 @@ WEEKLY = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T10:00:00Z"}
             "nodeUnhealthyReason": "NvidiaXID43Error"}]}],
          "gpuPools.train-gpu.nodeRepair.overrides[0].nodeUnhealthyReason: as far as is known, the"),
         ("train", ["gpuPools", "train-gpu", "nodeRepair", {"overrides": [REPAIR]}], None),
+        ("onprem", ["gpuPools", "more", {"nodeSelector": {"gpus": "true"}, "gpusPerNode": 9}],
+         "gpuPools.more.nodeSelector: selects nodes that pool gpus selects too"),
         ("dev", ["workloads", "sample-gpu-pod", "env", {"HF_TOKEN": "x"}],
          "workloads.sample-gpu-pod.env.HF_TOKEN: looks like a secret"),
         ("dev", ["workloads", "sample-gpu-pod", "env", {"LOGIN": "ghp_0123456789"}],
