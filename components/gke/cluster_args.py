@@ -179,7 +179,12 @@ class GkeControlPlaneArgs:
     security_group: Annotated[
         str | None,
         _SECURITY_GROUP,
-        OnChange(kept("turn it off with gcloud container clusters update --security-group=")),
+        OnChange(
+            kept(
+                "turn it off with gcloud container clusters update NAME --location LOCATION "
+                "--project PROJECT --security-group=''"
+            )
+        ),
         Sent("Cluster authenticatorGroupsConfig.securityGroup"),
         Tries("gke-security-groups@example.com"),
     ] = None

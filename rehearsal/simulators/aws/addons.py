@@ -414,8 +414,9 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     if addon is None:
         return (
             "node auto repair sees no fault of a GPU: the cluster has no eks-node-monitoring-agent "
-            "addon, and the kubelet knows of none; add it (aws eks create-addon --cluster-name "
-            f"{cluster.row['name']} --addon-name eks-node-monitoring-agent), or disable "
+            "addon, and the kubelet knows of none; add it (aws eks create-addon --region "
+            f"{cluster.row['arn'].split(':')[3]} --cluster-name {cluster.row['name']} "
+            "--addon-name eks-node-monitoring-agent), or disable "
             "nodeRepairConfig (nodeRepair: { enabled: false } of the pool)"
         )
     values = yaml.safe_load(addon.get("configurationValues") or "{}")
