@@ -144,8 +144,8 @@ def _field(
         value = {"enabledApis": [one for one in value["enabledApis"] if one not in there]}
     if desired not in fields:
         raise CloudError(f"the offline plugin does not change '{name}' of a cluster")
-    empty: Any = {} if "$ref" in fields[desired] else False
-    return {desired: empty if value is None else value}
+    empty = {"boolean": False, "string": ""}  # "" is sent too, and the API refuses it
+    return {desired: empty.get(fields[desired].get("type"), {}) if value is None else value}
 
 
 def _labels(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     NETWORK: {"bgpBestPathSelectionMode": _NONE},
     SUBNETWORK: {
         "ipCidrRange": Skip("it only grows, which the recorded requests do"),
-        "ipCollection": _NONE,
+        "ipCollection": Skip("a delegated prefix, of which a simulated project has none"),
         "privateIpv6GoogleAccess": _NONE,
         "purpose": _NONE,
         "stackType": _NONE,
@@ -39,7 +39,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "minPortsPerVm": 128,
         "natIpAllocateOption": _ASK,
     },
-    FIREWALL: {"enableLogging": _OLD, "network": _ASK},
+    FIREWALL: {"network": _ASK},
     "gcp:projects/service:Service": dict.fromkeys(
         ("checkIfServiceHasUsageOnDestroy", "disableDependentServices", "disableOnDestroy"), _OWN
     ),
@@ -48,7 +48,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "allowNetAdmin": _NONE,
         "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint": Skip("only GKE decides it"),
         "desiredEmulatedVersion": _NONE,
-        "inTransitEncryptionConfig": _NONE,
+        "inTransitEncryptionConfig": "IN_TRANSIT_ENCRYPTION_INTER_NODE_TRANSPARENT",
         "loggingService": _OLD,
         "minMasterVersion": _ASK,
         "monitoringService": _OLD,
@@ -67,6 +67,8 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 }
 """Type -> path -> a value, or why there is none."""
 FIRST = {(token, name): inputs for token, name, inputs in reversed(STEPS)}
+# GKE refuses an update without it once it is set (terraform-google-kubernetes-engine 2370).
+FIRST[CLUSTER, "dev"] |= {"inTransitEncryptionConfig": "IN_TRANSIT_ENCRYPTION_DISABLED"}
 
 
 @pytest.fixture(scope="module")

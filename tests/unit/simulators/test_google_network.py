@@ -46,6 +46,7 @@ def test_a_name_exists_once() -> None:
         ({"ipCidrRange": "10.0.8.0/24"}, "ipCidrRange 10.0.8.0/24 conflicts with ipCidrRange"),
         ({"ipCidrRange": "10.9.0.0/16"}, "conflicts with secondaryIpRanges[0].ipCidrRange"),
         ({"ipCidrRange": "192.168.0.0/30"}, "smaller than /29"),
+        ({"ipCollection": "mine"}, "us-central1/publicDelegatedPrefixes/mine' was"),
         ({"ipCidrRange": "192.168.0.1/24"}, "ipCidrRange to be a network such as 10.0.0.0/20"),
         (
             {
