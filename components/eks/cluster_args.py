@@ -229,7 +229,8 @@ class EksClusterArgs:
     theirs through `serviceAccounts`."""
     ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
     """Whether AWS Systems Manager can access the nodes (`AmazonSSMManagedInstanceCore`): a shell on
-    a node without a key or an open port, for every identity that IAM allows to start a session."""
+    a node without a key or an open port, for every identity that IAM allows to start a session.
+    The policy also lets a node read every parameter of the account's Parameter Store."""
     metrics_server: Annotated[bool, Sent("Addon")] = False
     """Whether the addon `metrics-server` is installed, which `kubectl top` and a
     HorizontalPodAutoscaler on CPU need."""

@@ -9,6 +9,7 @@ import pytest
 
 from components.catalog import accelerators, eks, gke, images
 from components.catalog.clouds import CLOUDS
+from components.catalog.dates import DATED, Dated
 
 
 def test_every_gpu_of_a_cloud_is_a_known_model() -> None:
@@ -79,3 +80,18 @@ def test_rows_and_tables_cannot_be_changed() -> None:
         gke.ACCELERATORS["nvidia-l4"].spot = 0.0  # type: ignore[misc]
     with pytest.raises(TypeError):
         eks.INSTANCE_TYPES["x"] = eks.INSTANCE_TYPES["g5.xlarge"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("dated", DATED, ids=lambda dated: dated.table)
+def test_a_dated_table_exists_and_says_what_is_read_again(dated: Dated) -> None:
+    """The nightly run names the source."""
+    module, name = dated.table.split(".")
+    assert getattr(import_module(f"components.catalog.{module}"), name)
+    assert dated.source
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("dated", DATED, ids=lambda dated: dated.table)
+def test_a_dated_table_still_holds(dated: Dated) -> None:
+    """Only the nightly run fails when a date has passed: nothing of the program has changed."""
+    assert date.today() <= dated.until, f"read again: {dated.source}"
