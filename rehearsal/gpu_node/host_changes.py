@@ -28,8 +28,8 @@ SYSCTLS = (
 """Kernel settings that a kubelet changes and never restores."""
 PLACES = (
     "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods", "/run/containerd",
-    "/run/netns", "/run/nri", "/etc/cni", "/etc/cdi", "/run/cdi", "/opt/cni", "/opt/containerd",
-    "/opt/nri",
+    "/run/netns", "/run/nri", "/run/nvidia", "/etc/cni", "/etc/cdi", "/run/cdi", "/opt/cni",
+    "/opt/containerd", "/opt/nri",
 )  # fmt: skip
 """Where kubelets and container runtimes leave files."""
 

@@ -69,7 +69,7 @@ class HostNode:
             control_plane,
             group,
             drive=lambda: self.drive(folder / "node", processes.logs / "driver.log"),
-            images=overrides.images(runtime_config.PAUSE),
+            images=overrides.images(runtime_config.PAUSE, hook=tools.binary("nvidia-cdi-hook")),
             programs=self.programs,
         )
 
@@ -79,7 +79,11 @@ def here(stack: str, machine: Machine) -> HostNode:
 
     Raises NodeError if the inventory marks none.
     """
-    programs = {"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")}
+    programs = {
+        "/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin"),
+        "/usr/bin/mps-control-daemon": tools.binary("mps-control-daemon"),
+        f"{overrides.SHIMS}/nvidia-smi": Path(__file__).with_name("nvidia-smi.sh"),
+    }
     found = pytorch.find()
     if found is not None:
         programs[str(found.binary)] = found.binary

@@ -19,7 +19,7 @@ from rehearsal.gpu_node.cgroups import Cgroup
 from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, run_folder, seen
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.image import Image, write
-from rehearsal.gpu_node.machine import NAME
+from rehearsal.gpu_node.machine import DRIVER_FOLDER, NAME
 from rehearsal.gpu_node.pod_names import PodNames
 from rehearsal.nodes.pods import holds
 from rehearsal.plugins.kubernetes.api_error import ApiError
@@ -33,7 +33,9 @@ END_SECONDS = 10.0
 HIDDEN = {
     "/var/lib/kubelet": "kubelet",
     "/var/lib/cni": "cni-state",
+    "/run/cdi": "cdi",
     "/run/containerd": None,
+    "/run/nvidia": "nvidia",
     "/var/log/containers": "container-logs",
 }
 """Where programs insist on writing -> the part of the node's own folder that they see there; None
@@ -75,6 +77,7 @@ class RealNode:
         self._socket = self._run / "containerd.sock"
         self._host_changes: HostChanges | None = None
         self._names: PodNames | None = None
+        self._driver: Driver | None = None
         self.version: dict[str, str] = {}
         """The versions that the node reports."""
 
@@ -102,7 +105,8 @@ class RealNode:
         pods = partial(self._control_plane.api.items, "/api/v1/pods")
         self._names = PodNames(self._bridge.address, pods)
         deadline = time.monotonic() + START_SECONDS
-        self._write_settings(driver := self._drive())
+        self._driver = driver = self._drive()
+        self._write_settings(driver)
         self._processes.start("node", ["python3", "-I", "-S", NAMESPACES, self._plan(driver)])
         host_changes.namespace = self._namespace(deadline)
         host_changes.write()
@@ -130,6 +134,12 @@ class RealNode:
     def log(self, name: str, namespace: str = "default") -> str:
         """The log of a pod's container so far, through the API server and the kubelet."""
         return self._control_plane.api.text(f"/api/v1/namespaces/{namespace}/pods/{name}/log")
+
+    def take_variables(self, taken: bool) -> None:
+        """Says whether the NVIDIA runtime takes the variables of unprivileged containers that start
+        from now on."""
+        if self._driver is not None:
+            self._driver.take_variables(taken)
 
     def left(self) -> dict[str, list[str]]:
         """Kind of trace -> what is there now that was not before the start."""
@@ -167,7 +177,12 @@ class RealNode:
             if key != "kubernetes.io/os"  # set by the kubelet itself
         )
         path = os.pathsep.join(
-            [str(tools.folder("containerd")), str(tools.folder("runc")), os.environ["PATH"]]
+            [
+                str(tools.folder("containerd")),
+                str(tools.folder("runc")),
+                os.environ["PATH"],
+                str(DRIVER_FOLDER / "bin"),
+            ]
         )
         logs = self._processes.logs
         programs = [
@@ -200,7 +215,7 @@ class RealNode:
         binds = [
             (str(self._folder / part if part else self._run / "containerd"), place)
             for place, part in HIDDEN.items()
-        ]
+        ] + [(source, target) for target, source in driver.files.items()]
         plan = self._folder / "plan.json"
         plan.write_text(json.dumps({"binds": binds, "programs": programs}, indent=1))
         return plan

@@ -4,6 +4,7 @@ The report lists each change: everything else is as committed.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import yaml
 
 from components.catalog.images import DEVICE_PLUGIN
-from rehearsal.gpu_node.image import Image
+from rehearsal.gpu_node.image import PATH, Image
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.training import BATCH, JOBS, Training
 from rehearsal.simulated import differs
@@ -25,13 +26,28 @@ POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 """The environment of NVIDIA's images: without a limit, a container sees all its node's GPUs."""
+_COMPUTE = """
+import os, torch
+ones = torch.ones(2048, 2048, device="cuda")
+print("computed", (ones @ ones).sum().item(), os.environ.get("CUDA_MPS_PIPE_DIRECTORY"))
+"""
 
 
-def images(pause: str) -> list[Image]:
-    """The images that the node needs, under their original names."""
+SHIMS = "/opt/rehearsal/bin"
+"""Programs of the plugin's image that come before the machine's."""
+
+
+def images(pause: str, *, hook: Path) -> list[Image]:
+    """The images that the node needs, under their original names. `hook`: the machine's
+    nvidia-cdi-hook, which the plugin writes into its CDI files."""
+    own = {"NVIDIA_CDI_HOOK_PATH": str(hook), "PATH": f"{SHIMS}:{PATH}"}
     return [
         Image(reference=pause, command=["/bin/sleep", "infinity"]),
-        Image(reference=PLUGIN, command=["/usr/bin/nvidia-device-plugin"], environment=EVERYTHING),
+        Image(
+            reference=PLUGIN,
+            command=["/usr/bin/nvidia-device-plugin"],
+            environment=EVERYTHING | own,
+        ),
         Image(reference=SAMPLE, command=["/bin/sh"], environment=EVERYTHING),
     ]
 
@@ -75,6 +91,8 @@ class Overrides:
     def _stack(self, config: Mapping[str, Any]) -> None:
         pool = config[POOLS][self.pool]
         self._set(f"{POOLS}.{self.pool}", pool, "gpusPerNode", self.gpus, "what this machine has")
+        why = "the node's NVIDIA runtime takes no variables of unprivileged pods, as on EKS"
+        self._set(f"{POOLS}.{self.pool}", pool, "cdi", True, why)
         # YAML anchors may share one object between two workloads.
         config[WORKLOADS].update({name: dict(one) for name, one in config[WORKLOADS].items()})
         for name, workload in config[WORKLOADS].items():
@@ -109,22 +127,28 @@ def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
 def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
     """Replaces the pool's workloads by the documented training job; returns the samples' names."""
     config.pop(CHECK, None)
-    config[BATCH] = {"jobSet": True}
+    config[BATCH] = {"jobSet": True, "deletionProtection": False}
     config[JOBS] = {training.name: training.job(pool, SAMPLE)}
     return _without_samples(config, pool)
 
 
-def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
-    """Enables time-slicing of the pool's GPUs and removes its samples; returns their names."""
+def shared(
+    config: dict[str, Any], pool: str, replicas: int, strategy: str = "time-slicing"
+) -> list[str]:
+    """Shares the pool's GPUs and removes its samples; returns their names."""
     # Half a GPU shows nothing about a whole one, and NCCL needs whole ones.
     config.pop(CHECK, None)
     config.pop(JOBS, None)
-    config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
+    config[POOLS][pool]["sharing"] = {"strategy": strategy, "replicas": replicas}
     return _without_samples(config, pool)
 
 
-def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
-    """Replaces the pool's samples by `pods` pods with one share each; returns their names."""
+def sharing_pods(
+    config: dict[str, Any], pool: str, pods: int, training: Training | None = None
+) -> list[str]:
+    """Replaces the pool's samples by `pods` pods with one share each; returns their names. With
+    `training`, each also computes with its PyTorch."""
+    compute = f"{training.pytorch.python} -c {shlex.quote(_COMPUTE)}; " if training else ""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {
@@ -135,8 +159,13 @@ def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
             "imagePullPolicy": "Never",
             "command": ["/bin/sh", "-c"],
             # The first process of a container ignores SIGTERM unless it handles it.
-            "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
+            "args": [f"nvidia-smi -L; {compute}trap exit TERM; while true; do sleep 1; done"],
         }
+        if training:
+            config[WORKLOADS][name] |= {
+                "env": dict(training.pytorch.environment),
+                "volumes": training.mounts,
+            }
     return names
 
 

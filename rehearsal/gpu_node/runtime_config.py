@@ -83,18 +83,21 @@ def network(*, bridge: Bridge, data: Path) -> str:
     )  # fmt: skip
 
 
-def nvidia_runtime(*, specifications: Path, runc: Path, hook: Path, log: Path) -> str:
-    """config.toml of NVIDIA's container runtime: adds devices and libraries as the CDI files
-    specify, then calls runc."""
+def nvidia_runtime(*, variables: bool, runc: Path, hook: Path, log: Path) -> str:
+    """config.toml of NVIDIA's container runtime, which adds the GPUs that a container asks for,
+    then calls runc.
+
+    Like AL2023's, it leaves everything at the toolkit's defaults but `variables`: whether it takes
+    the GPUs that variables of an unprivileged container name. Images before v20260423 have it on,
+    later ones off (amazon-eks-ami issue 2706).
+    """
     return "\n".join(
         [
+            f"accept-nvidia-visible-devices-envvar-when-unprivileged = {json.dumps(variables)}",
             "[nvidia-container-runtime]",
             f"debug = {json.dumps(str(log))}",
-            'mode = "cdi"',
+            'mode = "auto"',
             f"runtimes = [{json.dumps(str(runc))}]",
-            "[nvidia-container-runtime.modes.cdi]",
-            f"spec-dirs = [{json.dumps(str(specifications))}]",
-            'default-kind = "nvidia.com/gpu"',
             "[nvidia-ctk]",
             f"path = {json.dumps(str(hook))}",
             "",

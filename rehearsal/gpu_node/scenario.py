@@ -15,7 +15,7 @@ from components.gpu.acceptance_args import job_name
 from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_program.report import text as result_text
 from rehearsal.engine import run_in_thread
-from rehearsal.gpu_node import overrides
+from rehearsal.gpu_node import exporter, overrides
 from rehearsal.gpu_node.lost_worker import LostWorker
 from rehearsal.gpu_node.machine import NAME, Machine
 from rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
@@ -26,7 +26,7 @@ from rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from rehearsal.processes import POLICY_SETTINGS
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
-from stacks.definition.settings import config_of, settings_of
+from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.live.gpu_survey import survey
 from stacks.live.gpu_survey import text as table_of
 
@@ -65,6 +65,8 @@ class RealNodeRehearsal(Rehearsal):
                 ("GPUs are allocatable", lambda: self._offers(len(self.machine.gpus))),
                 ("gpu-cluster gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
+                ("the exporter's rights suffice", self._exporter_reads),
+                ("NVIDIA's runtime takes variables", self._variables_taken),
                 ("idempotency", self._idempotency),
                 ("gpu-test measures", self._measured),
                 ("a training job resumes", self._trained),
@@ -72,6 +74,8 @@ class RealNodeRehearsal(Rehearsal):
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pulumi up with one pod more than shares", self._share_pods),
                 ("pods share them", self._shares_run),
+                ("pulumi up with MPS", self._share_by_mps),
+                ("pods share them by MPS", self._mps_shares_run),
             )
         )
 
@@ -157,7 +161,7 @@ class RealNodeRehearsal(Rehearsal):
         settings = settings_of(
             self.sandbox.stack,
             config_of(self.sandbox.stack, program),
-            kubeconfig=self.sandbox.control_plane.kubeconfig.read_text(),
+            kubeconfig=NOWHERE,
         )
         pools = [resolved.pool for resolved in settings.pools.values()]
         there = [pod for pod in cluster_cache.pods if pod["spec"].get("nodeName")]
@@ -173,27 +177,59 @@ class RealNodeRehearsal(Rehearsal):
 
     def _samples_run(self) -> str:
         """With all GPUs requested twice, one sample runs, one waits; one without a request sees
-        all."""
+        none, since NVIDIA's runtime takes no variables of unprivileged pods, as on EKS."""
         workloads = self._workloads()
         asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
         without = [name for name in workloads if name not in asking]
         self._until(
-            lambda: (
-                len(self._view.running(asking)) == 1
-                and len(self._view.running(without)) == len(without)
-            ),
-            lambda: self._view.not_running(workloads),
+            lambda: len(self._view.running(asking)) == 1,
+            lambda: self._view.not_running(asking),
         )
         (runs,) = self._view.running(asking)
         waits = [name for name in asking if name != runs]
-        for name in (runs, *without):
-            self._heard(name)
+        self._heard(runs)
+        for name in without:
+            self._sees_none(name)
         for name in waits:
             self._waits(name)
         return (
             f"{runs} runs on all GPUs, {' and '.join(waits)} waits for them, "
-            f"{' and '.join(without)} sees them without a limit"
+            f"{' and '.join(without)} without a limit sees none"
         )
+
+    def _exporter_reads(self) -> str:
+        """A pod with the DCGM exporter's rights reads the GPUs' sensors, beside the sample."""
+        api = self.sandbox.control_plane.api
+        config = config_of(self.sandbox.stack, self.sandbox.folder / "program")
+        settings = settings_of(self.sandbox.stack, config, kubeconfig=NOWHERE)
+        pool = settings.pools[self.overrides.pool].pool
+        api.create(exporter.PODS, exporter.manifest(pool, overrides.SAMPLE))
+        try:
+            self._until(
+                lambda: self._view.ended(exporter.POD),
+                lambda: self._view.not_running([exporter.POD]),
+            )
+            self._heard(exporter.POD)
+        finally:
+            api.delete(f"{exporter.PODS}/{exporter.POD}")
+        return self.samples[exporter.POD]["said"].splitlines()[0]
+
+    def _variables_taken(self) -> str:
+        """With the other kind of EKS image, the sample without a limit sees all GPUs."""
+        without = [name for name, one in self._workloads().items() if not one.get("gpus", 1)]
+        self._take_variables(True)
+        self._until(
+            lambda: len(self._view.running(without)) == len(without),
+            lambda: self._view.not_running(without),
+        )
+        for name in without:
+            self._heard(name, f"{name}, whose variables are taken")
+        self._take_variables(False)
+        return f"{' and '.join(without)} sees all GPUs without a limit"
+
+    def _take_variables(self, taken: bool) -> None:
+        if self.sandbox.real_node is not None:
+            self.sandbox.real_node.take_variables(taken)
 
     def _measured(self) -> str:
         """Runs the acceptance test, with the machine's PyTorch, on all GPUs."""
@@ -256,7 +292,9 @@ class RealNodeRehearsal(Rehearsal):
 
     def _share(self) -> str:
         """A separate update: the kubelet refuses a pod that is created while one plugin replaces
-        another, and a pod without a controller then stays failed."""
+        another, and a pod without a controller then stays failed. From now on, NVIDIA's runtime
+        takes variables, so that pods with CDI devices are seen with both kinds of image."""
+        self._take_variables(True)
         self._edit(lambda config: overrides.shared(config, self.overrides.pool, REPLICAS))
         return self._up()
 
@@ -281,6 +319,34 @@ class RealNodeRehearsal(Rehearsal):
             f"{len(running)} pods at once on {len(self.machine.gpus)} GPU, which they see as "
             f"{' and '.join(sorted(_without_uuid(gpu_models)))}; {waits} waits"
         )
+
+    def _share_by_mps(self) -> str:
+        self._take_variables(False)
+        pool, pods = self.overrides.pool, REPLICAS * len(self.machine.gpus)
+        self._edit(lambda config: overrides.shared(config, pool, REPLICAS, "mps"))
+        first = self._up()
+        self._edit(lambda config: overrides.sharing_pods(config, pool, pods, self._training))
+        return f"{first}, then {self._up()}"
+
+    def _mps_shares_run(self) -> str:
+        names = list(self._workloads())
+        self._until(
+            lambda: len(self._view.running(names)) == len(names),
+            lambda: self._view.not_running(names),
+        )
+        for name in names:
+            self._heard(name, f"{name} with MPS", "computed" if self.pytorch else "GPU")
+        (daemon,) = [
+            pod["metadata"]["name"]
+            for pod in self.sandbox.cluster_cache.pods
+            if pod["metadata"]["name"].startswith("nvidia-mps-control-daemon")
+            and pod["spec"].get("nodeName") == NAME
+        ]
+        log = self._view.log(daemon, "kube-system")
+        clients = sum("NEW CLIENT" in line for line in log.splitlines())
+        if self.pytorch and not clients:
+            raise Failure(f"no pod is a client of {daemon}: {' | '.join(log.splitlines()[-3:])}")
+        return f"{len(names)} pods at once; the MPS daemon had {clients} clients"
 
     def _gone(self) -> str:
         """Does not wait for a deleted sample's pod: a real one takes up to its 30 s of grace."""
@@ -307,18 +373,26 @@ class RealNodeRehearsal(Rehearsal):
     def _stack_file(self) -> Path:
         return self.sandbox.program.file
 
-    def _heard(self, name: str) -> None:
-        """Records a sample's output, which must come from the driver."""
-        pod = self._view.pod(name)
-
-        def spoken() -> bool:
-            return "GPU" in self._view.log(name)
-
+    def _heard(self, name: str, title: str = "", word: str = "GPU") -> None:
+        """Records a sample's output, which must come from the driver, under a title."""
         self._until(
-            spoken, lambda: f"pod {name} runs, but nvidia-smi says: {self._view.log(name)!r}"
+            lambda: word in self._view.log(name),
+            lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
         said = _SERIAL.sub(r"\1...", self._view.log(name))
-        self.samples[name] = {"state": phase(pod), "node": NAME, "said": said}
+        state = phase(self._view.pod(name))
+        self.samples[title or name] = {"state": state, "node": NAME, "said": said}
+
+    def _sees_none(self, name: str) -> None:
+        """Records the output of a sample that finds neither driver nor GPU."""
+        self._until(
+            lambda: self._view.ended(name),
+            lambda: f"pod {name}, which has no GPU in its limits, still runs",
+        )
+        said = self._view.log(name)
+        if "GPU" in said:
+            raise Failure(f"pod {name} has no GPU in its limits, but sees one: {said!r}")
+        self.samples[name] = {"state": "without a GPU", "node": NAME, "said": said}
 
     def _waits(self, name: str) -> None:
         """Records why a sample waits, according to the scheduler and to the rehearsal."""

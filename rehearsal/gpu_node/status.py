@@ -28,6 +28,16 @@ class View:
             raise Failure(f"pod {name} is not in the cluster")
         return found[0]
 
+    def ended(self, name: str) -> bool:
+        """Whether the pod's container has ended at least once; no if the pod is not there yet."""
+        return any(
+            "terminated" in container.get(state, {})
+            for pod in self._sandbox.cluster_cache.pods
+            if pod["metadata"]["name"] == name
+            for container in pod.get("status", {}).get("containerStatuses") or []
+            for state in ("state", "lastState")
+        )
+
     def running(self, names: Iterable[str]) -> list[str]:
         """Those of these pods that are ready."""
         pods = {pod["metadata"]["name"]: pod for pod in self._sandbox.cluster_cache.pods}

@@ -52,10 +52,6 @@ class Training:
         """The example's job, with the differences that this machine needs."""
         job = _example()[self.name]
         code = job["volumes"]["code"]
-        places = {
-            f"machine-{number}": {"mountPath": place, "existingClaim": f"machine-{number}"}
-            for number, place in enumerate(self.pytorch.mounts)
-        }
         found: dict[str, Any] = job | {
             "pool": pool,
             "image": image,
@@ -67,11 +63,19 @@ class Training:
                     "existingClaim": CHECKPOINTS,
                     "readOnly": False,
                 },
-                **places,
+                **self.mounts,
             },
         }
         del found["queue"]  # the pool's other pods have none either
         return found
+
+    @property
+    def mounts(self) -> dict[str, dict[str, str]]:
+        """The volumes of a pod that uses this PyTorch, through `claims`."""
+        return {
+            f"machine-{number}": {"mountPath": place, "existingClaim": f"machine-{number}"}
+            for number, place in enumerate(self.pytorch.mounts)
+        }
 
     def provide(self, api: Api, program: Path) -> None:
         """Creates the volumes and their claims, and copies the example's script to the program."""

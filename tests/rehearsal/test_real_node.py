@@ -11,26 +11,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 import tools
 from components.gpu.acceptance_program.report import MARKER
 from rehearsal import folder as folders
-from rehearsal.control_plane.api import STRATEGIC
-from rehearsal.gpu_node import host_changes
+from rehearsal.gpu_node import host_changes, overrides, runtime_config
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
 from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
-from rehearsal.plugins.kubernetes.api_error import ApiError
+from rehearsal.nodes.pods import phase
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 
@@ -42,6 +44,7 @@ MACHINE = Machine(
 )
 MEASURED = ROOT / "docs" / "measured" / "1-nvidia-h200-580.159.04.json"
 """What the acceptance test said of a real GPU."""
+LOOP = "trap exit TERM\nwhile true; do sleep 1; done"
 TORCHRUN = """
 # Prints what examples/training/train.py prints, once the worker's name has an address.
 test -r /code/train.py && test -d /machine || exit 1
@@ -88,34 +91,115 @@ class SmallPyTorch(PyTorch):
         return super().config(pool, image) | {"requests": {"cpu": "100m", "memory": "8Gi"}}
 
 
-class SimulatedPlugin(threading.Thread):
-    """Offers a node's GPUs while the plugin's pod runs on it, as often as it is told."""
+def field(number: int, value: bytes) -> bytes:
+    """A length-delimited field of a protobuf message, shorter than 128 bytes."""
+    return bytes([number << 3 | 2, len(value)]) + value
 
-    def __init__(self, sandbox: Sandbox) -> None:
+
+class SimulatedPlugin(threading.Thread):
+    """Registers GPUs with the kubelet while the plugin's pod runs, and passes them to containers by
+    the strategy of that pod, through the kubelet's own API (v1beta1)."""
+
+    def __init__(self, sandbox: Sandbox, link: Path) -> None:
+        """`link`: a short path for the kubelet's sockets, whose paths have a limit."""
         super().__init__(daemon=True)
         self._sandbox = sandbox
+        self._link = link
         self.ended = threading.Event()
+        self.strategies: set[str] = set()
+        """The strategies by which containers got a GPU."""
 
     def run(self) -> None:
-        while not self.ended.wait(0.2):
-            plugins = [
+        self._link.symlink_to(self._sandbox.folder / "node" / "kubelet" / "device-plugins")
+        while not (self._link / "kubelet.sock").exists():
+            self.ended.wait(0.2)
+        server = grpc.server(futures.ThreadPoolExecutor(4))
+        handlers = {
+            "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(lambda *_: b""),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(self._devices),
+            "Allocate": grpc.unary_unary_rpc_method_handler(self._allocated),
+        }
+        server.add_generic_rpc_handlers(
+            [grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", handlers)]
+        )
+        server.add_insecure_port(f"unix://{self._link}/gpu.sock")
+        server.start()
+        while not self._plugin():
+            self.ended.wait(0.2)
+        with grpc.insecure_channel(f"unix://{self._link}/kubelet.sock") as kubelet:
+            register = kubelet.unary_unary("/v1beta1.Registration/Register")
+            register(field(1, b"v1beta1") + field(2, b"gpu.sock") + field(3, GPU.encode()))
+        self.ended.wait()
+        server.stop(0)
+
+    def _plugin(self) -> dict[str, Any] | None:
+        return next(
+            (
                 pod
                 for pod in self._sandbox.cluster_cache.pods
                 if pod["metadata"]["name"].startswith("nvidia-device-plugin")
                 and pod["spec"].get("nodeName") == NAME
-                and pod["status"].get("phase") == "Running"
-            ]
-            if plugins:
-                self._offer(4 if "-on-gpus" in plugins[0]["metadata"]["name"] else 1)
+                and phase(pod) == "ready"
+            ),
+            None,
+        )
 
-    def _offer(self, gpus: int) -> None:
-        # What a plugin registers, the kubelet alone may write; what nobody registered, anybody.
-        size = {"status": {"capacity": {GPU: str(gpus)}, "allocatable": {GPU: str(gpus)}}}
-        try:
-            self._sandbox.control_plane.api.patch(f"/api/v1/nodes/{NAME}/status", size, STRATEGIC)
-        except ApiError as error:
-            if error.status not in (404, 409):  # overtaken by another change
-                raise
+    def _devices(self, *_: object) -> Iterator[bytes]:
+        before = -1
+        while not self.ended.wait(0.2):
+            plugin = self._plugin()
+            gpus = 0 if not plugin else 4 if "-on-gpus" in plugin["metadata"]["name"] else 1
+            if gpus != before:
+                names = [f"GPU-{number}".encode() for number in range(gpus)]
+                yield b"".join(field(1, field(1, name) + field(2, b"Healthy")) for name in names)
+            before = gpus
+
+    def _allocated(self, *_: object) -> bytes:
+        plugin = self._plugin()
+        assert plugin is not None
+        variables = plugin["spec"]["containers"][0].get("env") or []
+        values = {variable["name"]: variable.get("value") for variable in variables}
+        strategy = values.get("DEVICE_LIST_STRATEGY", "envvar")
+        self.strategies.add(strategy)
+        if strategy == "cdi-cri":
+            return field(1, field(5, field(1, b"k8s.device-plugin.nvidia.com/gpu=0")))
+        return field(1, field(1, field(1, b"NVIDIA_VISIBLE_DEVICES") + field(2, b"all")))
+
+
+def simulated_driver(folder: Path, log: Path, nvidia_smi: Path) -> Driver:
+    """NVIDIA's real runtime, whose CDI files mount the driver's only program: a shell script. Its
+    own CDI mode takes the place of the default one, which needs a real driver."""
+    edits = {
+        "mounts": [
+            {
+                "hostPath": str(nvidia_smi),
+                "containerPath": "/usr/bin/nvidia-smi",
+                "options": ["bind", "ro"],
+            }
+        ],
+        # So that the runtime adds nothing to what containerd has added, as in NVIDIA's files.
+        "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+    }
+    for place, kind in (("own", "nvidia.com/gpu"), ("cdi", "k8s.device-plugin.nvidia.com/gpu")):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        devices = [{"name": name, "containerEdits": edits} for name in ("all", "0")]
+        file = folder / place / "gpu.json"
+        file.write_text(json.dumps({"cdiVersion": "0.6.0", "kind": kind, "devices": devices}))
+    config = folder / "nvidia-container-runtime.toml"
+
+    def take_variables(taken: bool) -> None:
+        text = runtime_config.nvidia_runtime(
+            variables=taken, runc=tools.binary("runc"), hook=Path("/bin/true"), log=log
+        )
+        cdi = f'[nvidia-container-runtime.modes.cdi]\nspec-dirs = ["{folder}/own"]\n'
+        config.write_text(text.replace('mode = "auto"', 'mode = "cdi"') + cdi)
+
+    take_variables(False)
+    return Driver(
+        runtime=tools.binary("nvidia-container-runtime"),
+        environment={"NVIDIA_CTK_CONFIG_FILE_PATH": str(config)},
+        take_variables=take_variables,
+    )
 
 
 @pytest.fixture
@@ -123,11 +207,17 @@ def here(tmp_path: Path) -> HostNode:
     """This machine with a GPU that is a shell script."""
     measured = json.loads(MEASURED.read_text())
     scripts = {
-        "nvidia-smi": f"echo '{CARD}'",
-        "nvidia-device-plugin": "trap exit TERM\nwhile true; do sleep 1; done",
+        "nvidia-device-plugin": f"nvidia-smi || exit 1\n{LOOP}",
+        "mps-control-daemon": f'test "$1" = mount-shm && exit\necho NEW CLIENT 1\n{LOOP}',
         "torchrun": TORCHRUN,
-        "torch-python": f"test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}'",
+        "torch-python": f"""case "$*" in
+            *computed*) echo computed ;;
+            *) test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}' ;;
+            esac""",
     }
+    nvidia_smi = tmp_path / "nvidia-smi"
+    nvidia_smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
+    nvidia_smi.chmod(0o755)
     programs = {"/usr/bin/getent": Path(shutil.which("getent") or "")}
     for name, script in scripts.items():
         programs[f"/usr/bin/{name}"] = tmp_path / name
@@ -135,7 +225,7 @@ def here(tmp_path: Path) -> HostNode:
     return HostNode(
         machine=MACHINE,
         pool=pool_of("onprem"),
-        drive=lambda folder, log: Driver(runtime=tools.binary("runc")),
+        drive=lambda folder, log: simulated_driver(folder, log, nvidia_smi),
         programs=programs,
         pytorch=SmallPyTorch(
             python="/usr/bin/torch-python",
@@ -146,16 +236,24 @@ def here(tmp_path: Path) -> HostNode:
 
 
 @pytest.fixture
-def rehearsal(tmp_path: Path, here: HostNode) -> Iterator[RealNodeRehearsal]:
-    """On a sandbox of its own, not started."""
-    overrides = here.overrides()
+def rehearsal(
+    tmp_path: Path, here: HostNode, request: pytest.FixtureRequest
+) -> Iterator[RealNodeRehearsal]:
+    """On a sandbox of its own, not started; a parameter changes the stack's file."""
+    made = here.overrides()
+    change = getattr(request, "param", lambda config: None)
+
+    def mutate(program: Path) -> None:
+        made(program)
+        overrides.edit(program / "Pulumi.onprem.yaml", change)
+
     sandbox = Sandbox(
-        "onprem", folder=tmp_path / "sandbox", mutate=overrides, options=SandboxOptions(here=here)
+        "onprem", folder=tmp_path / "sandbox", mutate=mutate, options=SandboxOptions(here=here)
     )
     yield RealNodeRehearsal(
         sandbox=sandbox,
         machine=MACHINE,
-        overrides=overrides,
+        overrides=made,
         policy_pack=POLICIES,
         deadline=120,
         say=print,
@@ -164,11 +262,21 @@ def rehearsal(tmp_path: Path, here: HostNode) -> Iterator[RealNodeRehearsal]:
     sandbox.stop()
 
 
-def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeRehearsal) -> None:
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """A short path that does not exist yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder, "k")
+
+
+def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
+    rehearsal: RealNodeRehearsal, sockets: Path
+) -> None:
     """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
-    four pods and not by a fifth; afterwards the machine is as it was."""
+    four pods and not by a fifth; afterwards the machine is as it was. NVIDIA's runtime takes no
+    variables of unprivileged pods, until the step that says so."""
     with rehearsal.sandbox as sandbox:
-        plugin = SimulatedPlugin(sandbox)
+        plugin = SimulatedPlugin(sandbox, sockets)
         plugin.start()
         ran = rehearsal.run_until_ready()
         assert (rehearsal.failures, ran) == ([], True)
@@ -176,7 +284,10 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
         assert rehearsal.teardown()
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
-    assert states == ["pending"] * 2 + ["ready"] * 6 + ["succeeded"] + ["trained"] * 2
+    assert states == [
+        *["pending"] * 2, *["ready"] * 10, *["succeeded"] * 2, *["trained"] * 2, "without a GPU",
+    ]  # fmt: skip
+    assert plugin.strategies == {"cdi-cri"}
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]
     assert re.search("its worker deleted after step [1-5]00, resumed from step", trained.detail)
     left = host_changes.read(sandbox.folder)
@@ -200,6 +311,28 @@ with Sandbox("onprem", folder=Path(sys.argv[1]), **how) as sandbox:
     print("up", flush=True)
     time.sleep(600)
 """
+
+
+def without_cdi(config: dict[str, Any]) -> None:
+    """The stack's file as it is committed."""
+    del config[overrides.POOLS]["gpus"]["cdi"]
+
+
+@pytest.mark.parametrize("rehearsal", [without_cdi], indirect=True)
+def test_a_plugin_that_relies_on_its_variables_fails_as_on_eks(
+    rehearsal: RealNodeRehearsal, sockets: Path
+) -> None:
+    """Without `cdi`, the plugin's unprivileged pod gets no GPU from the NVIDIA runtime."""
+    rehearsal.deadline = 30
+    with rehearsal.sandbox as sandbox:
+        plugin = SimulatedPlugin(sandbox, sockets)
+        plugin.start()
+        assert not rehearsal.run_until_ready()
+        plugin.ended.set()
+        (failure,) = rehearsal.failures
+        assert "nvidia-device-plugin" in failure
+        assert "not found" in failure
+        rehearsal.teardown()
 
 
 def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path) -> None:

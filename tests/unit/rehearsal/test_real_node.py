@@ -31,6 +31,7 @@ from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report_blocks import blocks
+from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.simulators.inventory import inventory
 from stacks.definition.names import StackError
@@ -185,6 +186,7 @@ def test_only_images_and_counts_of_its_own_pool_are_overridden(program: Path) ->
     assert after["gpu-cluster:gpuPools"].pop("gpus") == {
         **before["gpu-cluster:gpuPools"].pop("gpus"),
         "gpusPerNode": 1,
+        "cdi": True,
     }
     for name in ("gpu-k8s", "gpu-k8s2", "gpu-all"):
         was = before["gpu-cluster:workloads"].pop(name)
@@ -216,7 +218,7 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
     assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all GPUs of this machine)" in made.made
     assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
-    assert len(made.made) == 10
+    assert len(made.made) == 11
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
     assert (
@@ -240,6 +242,12 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     assert found.gpu_test is None
     assert found.pools["gpus"].pool.allocatable == 4
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    training = Training(pytorch=how, folder=Path("/checkpoints"))
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4, "mps"))
+    overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5, training))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert found.workloads["share-1"].env["PATH"].startswith("/x:")
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
@@ -259,7 +267,7 @@ def test_images_are_whole(tmp_path: Path) -> None:
     """Every blob is named by its digest, every image has a shell, its libraries, its own words."""
     extra = tmp_path / "program"
     extra.write_text("#!/bin/sh\n")
-    images = overrides.images(runtime_config.PAUSE)
+    images = overrides.images(runtime_config.PAUSE, hook=Path("/hook"))
     image.write(tmp_path / "images.tar", images, {"/opt/of/mine/program": extra})
     files = _blobs(tmp_path / "images.tar")
     for name, content in files.items():
@@ -291,7 +299,7 @@ def test_images_are_whole(tmp_path: Path) -> None:
 def test_an_image_of_the_same_files_is_the_same(tmp_path: Path) -> None:
     """No time and no owner is in it, so that its digest says what is in it."""
     for name in ("a.tar", "b.tar"):
-        image.write(tmp_path / name, overrides.images(runtime_config.PAUSE), {})
+        image.write(tmp_path / name, overrides.images(runtime_config.PAUSE, hook=Path("/hook")), {})
     one, other = (_blobs(tmp_path / name) for name in ("a.tar", "b.tar"))
     assert one == other
 
@@ -326,12 +334,20 @@ def test_container_runtime_configs_are_what_their_programs_read() -> None:
     default = runtime["containerd"]["runtimes"][runtime["containerd"]["default_runtime_name"]]
     assert default["options"] == {"BinaryName": "/nv", "SystemdCgroup": False}
     assert "bin_dir" not in runtime["cni"], "with both, containerd loads neither"
-    nvidia = tomllib.loads(
-        runtime_config.nvidia_runtime(
-            specifications=Path("/cdi"), runc=Path("/runc"), hook=Path("/hook"), log=Path("/log")
-        )
-    )["nvidia-container-runtime"]
-    assert (nvidia["runtimes"], nvidia["modes"]["cdi"]["spec-dirs"]) == (["/runc"], ["/cdi"])
+
+
+def test_the_nvidia_runtime_is_configured_as_in_both_kinds_of_eks_images() -> None:
+    """By default it takes no variables of unprivileged containers, as images from v20260423. The
+    rest is the toolkit's default: no mode, no volume mounts that name GPUs."""
+    for taken in (False, True):
+        paths = {"runc": Path("/runc"), "hook": Path("/hook"), "log": Path("/log")}
+        config = tomllib.loads(runtime_config.nvidia_runtime(variables=taken, **paths))
+        runtime = config.pop("nvidia-container-runtime")
+        assert runtime == {"debug": "/log", "mode": "auto", "runtimes": ["/runc"]}
+        assert config == {
+            "accept-nvidia-visible-devices-envvar-when-unprivileged": taken,
+            "nvidia-ctk": {"path": "/hook"},
+        }
 
 
 @pytest.fixture
