@@ -66,7 +66,9 @@ class DevicePlugin(pulumi.ComponentResource):
                 daemon = f"{_MPS_NAME}-on-{group.pools[0].name}"
                 before.append(self._daemon_set(daemon, group, _mps_pod(group), cluster, before))
             pod = _plugin_pod(group)
-            self.daemon_sets.append(self._daemon_set(group.name, group, pod, cluster, before))
+            self.daemon_sets.append(
+                self._daemon_set(group.name, group, pod, cluster, before, group.formerly)
+            )
         self.register_outputs({})
 
     def _config_map(self, group: "_Group", cluster: Cluster) -> kubernetes.core.v1.ConfigMap:
@@ -84,6 +86,7 @@ class DevicePlugin(pulumi.ComponentResource):
         pod: PodSpecArgsDict,
         cluster: Cluster,
         before: Sequence[pulumi.Resource],
+        formerly: Sequence[str] = (),
     ) -> kubernetes.apps.v1.DaemonSet:
         labels = {"name": name}
         # Both programs read their config only once, so another config needs new pods.
@@ -109,8 +112,12 @@ class DevicePlugin(pulumi.ComponentResource):
                     "spec": pod,
                 },
             },
-            # Two plugins for one resource on a node conflict about who uses which GPU.
-            opts=cluster.options(self, delete_before_replace=True, depends_on=before),
+            # Two plugins for one resource on a node conflict about who uses which GPU, and the one
+            # that ends removes the socket of both: the node then offers none.
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, delete_before_replace=True, depends_on=before),
+                pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name) for name in formerly]),
+            ),
         )
 
 
@@ -120,6 +127,9 @@ class _Group:
 
     name: str
     pools: Sequence[GpuPool]
+    formerly: Sequence[str] = ()
+    """Names of DaemonSets that the pools may have had to themselves: this one replaces them, so
+    that they are deleted first."""
 
     @property
     def runtime_class(self) -> str | None:
@@ -157,13 +167,34 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     mixed = len({pool.cdi for pool in served if pool.sharing is None}) == 2
     for pool in served:
         if pool.sharing is None:
-            suffix = f"-{pool.runtime_class}" if pool.runtime_class else ""
-            suffix += "-cdi" if pool.cdi and mixed else ""
-            whole.setdefault(f"{_NAME}{suffix}", []).append(pool)
+            name = _whole_names(pool)[-1 if mixed else 0]
+            whole.setdefault(name, []).append(pool)
+    shared = [pool for pool in served if pool.sharing is not None]
+    # Only one DaemonSet can replace a former one.
+    former = {
+        name: pool.name
+        for pool in reversed(shared)
+        for name in _whole_names(pool)
+        if name not in whole
+    }
     # Sorted, so that a pool leaves the common DaemonSet before the one with CDI takes it.
-    return [_Group(name=name, pools=group) for name, group in sorted(whole.items())] + [
-        _Group(name=f"{_NAME}-on-{pool.name}", pools=[pool]) for pool in served if pool.sharing
+    return [
+        _Group(name=name, pools=group, formerly=[f"{_NAME}-on-{pool.name}" for pool in group])
+        for name, group in sorted(whole.items())
+    ] + [
+        _Group(
+            name=f"{_NAME}-on-{pool.name}",
+            pools=[pool],
+            formerly=[name for name, owner in former.items() if owner == pool.name],
+        )
+        for pool in shared
     ]
+
+
+def _whole_names(pool: GpuPool) -> list[str]:
+    """The names of the DaemonSet that the pool may have had with whole GPUs."""
+    name = f"{_NAME}-{pool.runtime_class}" if pool.runtime_class else _NAME
+    return [name, f"{name}-cdi"] if pool.cdi else [name]
 
 
 def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict:

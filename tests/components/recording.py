@@ -80,6 +80,8 @@ class Registration:
     protect: bool
     deleted_with: str
     delete_before_replace: bool
+    former_names: frozenset[str]
+    """Names under which the resource may be in the state, by its aliases."""
     update_timeout: str
     """As the engine passes it on: `75m`; empty where the provider's own holds."""
     replace_on_changes: tuple[str, ...]
@@ -290,6 +292,7 @@ def _registration(request: Any) -> Registration:
         protect=request.protect,
         deleted_with=request.deletedWith,
         delete_before_replace=request.deleteBeforeReplace,
+        former_names=frozenset(alias.spec.name for alias in request.aliases if alias.spec.name),
         update_timeout=request.customTimeouts.update,
         replace_on_changes=tuple(request.replaceOnChanges),
         secret_outputs=tuple(request.additionalSecretOutputs),

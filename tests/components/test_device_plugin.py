@@ -116,6 +116,23 @@ def test_a_pool_that_begins_to_share_leaves_the_common_daemon_set_first() -> Non
     assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in found.depends_on)
 
 
+def test_a_pool_alone_that_begins_or_ends_sharing_replaces_its_daemon_set() -> None:
+    """Its other DaemonSet would be deleted last, and with it the socket of the new one's plugin:
+    on an H100, the node then offered no GPU."""
+    sharing = Sharing(strategy="time-slicing", replicas=2)
+    whole, shares = "nvidia-device-plugin", "nvidia-device-plugin-on-one"
+    begins = declare(pool("one", sharing=sharing, cdi=True)).one(DAEMON_SET, shares)
+    assert begins.former_names == {whole, f"{whole}-cdi"}
+    assert begins.delete_before_replace
+    assert shares in declare(pool("one")).one(DAEMON_SET, whole).former_names
+    # Another pool keeps the common one, which then lets go of the nodes first.
+    mixed = declare(pool("one", sharing=sharing), pool("two")).one(DAEMON_SET, shares)
+    assert mixed.former_names == set()
+    # A former DaemonSet has one successor.
+    both = declare(pool("one", sharing=sharing), pool("two", sharing=sharing))
+    assert both.one(DAEMON_SET, f"{whole}-on-two").former_names == set()
+
+
 def test_mps_has_its_control_daemon_before_the_plugin() -> None:
     """MPS clients go through a daemon on the node, with which the plugin shares two folders."""
     found = declare(pool("shared", sharing=Sharing(strategy="mps", replicas=2)))
