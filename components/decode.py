@@ -20,7 +20,7 @@ from .limits import limit_refusals
 from .refusal import UNKNOWN_KEY, Range, Refusal, Refusals, unknown_value
 from .refusal import shown as shown
 from .refusal import unknown as unknown
-from .renamed import COUNTERPARTS, ELSEWHERE, RENAMED
+from .renamed import COUNTERPARTS, ELSEWHERE
 
 # Code that reads settings without an engine does without the SDK, which takes a second to import.
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ type_hints = functools.cache(typing.get_type_hints)
 
 
 def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[str]) -> Refusal:
-    """The refusal of the key at `path` that is not among `allowed`, with its new name, or its name
-    on this platform, if it has one."""
-    if (new := RENAMED.get(key)) in allowed:
-        return Refusal(path, f"is called {new} now", remedy="rename it")
+    """The refusal of the key at `path` that is not among `allowed`, with its name on this
+    platform if it has one."""
     # Terraform and gcloud write min_size and min-size.
     plain = camel(key.replace("-", "_")) if key not in COUNTERPARTS else key
     names = (plain, *COUNTERPARTS.get(plain, ()))

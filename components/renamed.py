@@ -1,23 +1,7 @@
-"""Config keys that had another name in 0.1.0, or have another on other platforms or in other tools.
-
-An old name is refused with the new one. A state of 0.1.0 is compared under the new names.
-"""
+"""Config keys that have another name on other platforms or in other tools."""
 
 from collections.abc import Mapping
 from typing import Final
-
-RENAMED: Final[Mapping[str, str]] = {
-    "capacity": "capacityType",
-    "gpuCheck": "gpuTest",
-    "gpus": "nominalQuota",
-    "host": "pcie",
-    "matrix": "matmul",
-    "replaceOrder": "deleteBeforeReplace",
-    "round": "generation",
-    "secretsKey": "secretsEncryptionKey",
-}
-"""Old key -> new key, unless the old key is still valid."""
-
 
 COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
     key: tuple(names.split())
@@ -123,9 +107,3 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "topologySpreadConstraints": "pool says on which nodes the pods run; drop it",
 }
 """Key of a pod, eksctl or Terraform without a counterpart in the same block -> what to do."""
-
-
-def present(path: str) -> str:
-    """A setting's path, such as `cluster.secretsKey`, with its key's current name."""
-    head, dot, key = path.rpartition(".")
-    return f"{head}{dot}{RENAMED.get(key, key)}"

@@ -18,7 +18,6 @@ import pulumi
 
 from .decode import camel
 from .on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
-from .renamed import present
 
 _LOST: Mapping[Loss, str] = {
     "cluster": "everything in it is deleted permanently",
@@ -57,8 +56,7 @@ class LastingSettings(pulumi.ComponentResource):
                 remembered[key], rules[key] = valued(block, path), rule
 
         def compare(change: pulumi.ResourceHookArgs) -> None:
-            remembers = (change.old_inputs or {}).get("settings") or {}
-            before = {present(key): value for key, value in remembers.items()}
+            before = (change.old_inputs or {}).get("settings") or {}
             old_claims = (change.old_inputs or {}).get("claims") or []
             for line in warnings(before, remembered, rules, old_claims):
                 pulumi.log.warn(line, self)

@@ -10,7 +10,6 @@ NAME = "python -m quality"
 COMMANDS: Sections = {
     "Commands": {
         "inject-faults": ("quality.commands:inject_faults", "every fault at every operation"),
-        "bench-onboarding": ("quality.commands:bench_onboarding", "how long a newcomer waits"),
         "compare-plugins": (
             "quality.commands:compare_plugins",
             "the offline plugins with the official ones",

@@ -49,26 +49,6 @@ def inject_faults(
     return code
 
 
-@click.command(epilog="Example: python -m quality bench-onboarding v0.1.0 HEAD --docs")
-@click.argument("revisions", metavar="[REVISION]...", nargs=-1)
-@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
-@json_option
-@linux_only
-def bench_onboarding(revisions: Sequence[str], docs: bool, as_json: bool) -> ExitCode:
-    """Time what a newcomer waits for, each REVISION in its own clone with an empty home.
-
-    Takes half an hour on two cores, and HEAD if no REVISION is named. Exit code 1: a limit is not
-    kept.
-    """
-    from quality.bench.onboarding import FILE, bench
-
-    with aside(as_json=as_json):
-        code = bench(revisions, docs=docs)
-    if as_json:
-        print(FILE.read_text(), end="")
-    return code
-
-
 @click.command(epilog="Example: python -m quality state-fixtures v0.1.0 --stack dev")
 @click.argument("tag")
 @click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")

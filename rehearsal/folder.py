@@ -44,11 +44,11 @@ class Holder:
     """The stack's name."""
     pid: int
     since: str
-    """Local time, ISO 8601; empty if version 0.1.0 wrote the lock."""
+    """Local time, ISO 8601."""
     kept: bool = False
     namespace: str = ""
     """Where `pid` is valid (`process_namespace`). Containers may share the folder and its locks,
-    but not their process IDs; empty if an earlier version wrote the lock."""
+    but not their process IDs."""
 
     def __str__(self) -> str:
         kind = "kept rehearsal" if self.kept else "rehearsal"
@@ -134,8 +134,6 @@ def holder(folder: Path) -> Holder | None:
     """The rehearsal that has, or had, this folder; None if its lock is not a rehearsal's."""
     try:
         text = (folder / LOCK).read_text()[:SIZE] if not (folder / LOCK).is_symlink() else ""
-        if text.isdecimal() and ".rehearsal" in folder.parts:  # version 0.1.0's format
-            return Holder(rehearsal=folder.name, pid=int(text), since="")
         return Holder(**json.loads(text))
     except (OSError, ValueError, TypeError):
         return None
@@ -223,8 +221,6 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _when(since: str) -> str:
-    if not since:
-        return ""
     time_of = datetime.fromisoformat(since)
     today = time_of.date() == datetime.now().date()
     return f", since {time_of:{'%H:%M' if today else '%Y-%m-%d %H:%M'}}"

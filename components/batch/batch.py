@@ -50,8 +50,7 @@ class Batch(pulumi.ComponentResource):
                 parent=self,
             )
             # Their parent waits for the controller, and not each of them: `recording` in
-            # ../deletion_protection.py says why. They used to be children of this component.
-            self._moved = pulumi.Alias(parent=self)
+            # ../deletion_protection.py says why.
             self._queues = pulumi.ComponentResource(
                 "gpu-cluster:batch:Queues",
                 "queues",
@@ -69,7 +68,7 @@ class Batch(pulumi.ComponentResource):
                         queue,
                         queue_args,
                         cluster=cluster,
-                        opts=pulumi.ResourceOptions(parent=self._queues, aliases=[self._moved]),
+                        opts=pulumi.ResourceOptions(parent=self._queues),
                     )
             self._queues.register_outputs({})
         if args.job_set:
@@ -167,7 +166,7 @@ class Batch(pulumi.ComponentResource):
                     kind="ResourceFlavor",
                     metadata={"name": flavor_name(pool)},
                     spec=flavor(pool),
-                    opts=self._kept(cluster, "ResourceFlavor", *self._topology(pool, cluster)),
+                    opts=self._queueing(cluster, *self._topology(pool, cluster)),
                 )
                 if pool.all_at_once is not None:
                     self._checks[pool.name] = self._check(pool, pool.all_at_once, cluster)
@@ -205,9 +204,8 @@ class Batch(pulumi.ComponentResource):
                 **args.sharing,
                 **_strategy(pools),
             },
-            opts=self._kept(
+            opts=self._queueing(
                 cluster,
-                "ClusterQueue",
                 *(self._flavors[name] for name in args.pools),
                 *(self._checks[name] for name in args.pools if name in self._checks),
             ),
@@ -219,7 +217,7 @@ class Batch(pulumi.ComponentResource):
                 kind="LocalQueue",
                 metadata={"name": name, "namespace": namespace},
                 spec={"clusterQueue": name},
-                opts=self._kept(cluster, "LocalQueue", cluster_queue),
+                opts=self._queueing(cluster, cluster_queue),
             )
 
     def _topology(self, pool: GpuPool, cluster: Cluster) -> list[pulumi.Resource]:
@@ -283,21 +281,7 @@ class Batch(pulumi.ComponentResource):
         )
 
     def _queueing(self, cluster: Cluster, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
-        return pulumi.ResourceOptions.merge(
-            cluster.options(self._queues, depends_on=depends_on),
-            pulumi.ResourceOptions(aliases=[self._moved]),
-        )
-
-    def _kept(
-        self, cluster: Cluster, kind: str, *depends_on: pulumi.Resource
-    ) -> pulumi.ResourceOptions:
-        """Options of an object that the stack may have declared in an earlier API version of Kueue:
-        it is updated in place, because a replacement would wait for the jobs that use it."""
-        former = f"kubernetes:{kueue.GROUP}/{kueue.FORMER}:{kind}"
-        return pulumi.ResourceOptions.merge(
-            self._queueing(cluster, *depends_on),
-            pulumi.ResourceOptions(aliases=[pulumi.Alias(type_=former, parent=self)]),
-        )
+        return cluster.options(self._queues, depends_on=depends_on)
 
 
 def _strategy(pools: Sequence[GpuPool]) -> dict[str, object]:

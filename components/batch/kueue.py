@@ -14,8 +14,6 @@ from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
 GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
-FORMER = "v1beta1"
-"""The API version in which stacks declared their queues up to Kueue 0.14."""
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """The kinds with two different versions, which the controller converts:

@@ -49,8 +49,6 @@ class GpuTest(pulumi.ComponentResource):
         cluster: Cluster,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        aliases = [pulumi.Alias(type_="gpu-cluster:gpu:Check", name="gpu-check")]
-        opts = pulumi.ResourceOptions.merge(pulumi.ResourceOptions(aliases=aliases), opts)
         super().__init__("gpu-cluster:gpu:AcceptanceTest", name, None, opts)
         for pool in args.pools:
             self._job(args, cluster.pools[pool], cluster)

@@ -100,11 +100,6 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
     try:
         return yaml.safe_load(file.read_text())
     except FileNotFoundError:
-        if (old := folder.parent / "simulators" / "inventories" / file.name).is_file():
-            raise StackError(
-                f"simulators/inventories/{old.name} is in the folder of version 0.1.0; move it to "
-                f"{shown(stack)}"
-            ) from None
         return None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         words = " ".join(str(error).split())

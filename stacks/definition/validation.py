@@ -37,12 +37,9 @@ from stacks.outcome import Answer, ExitCode
 _MOST = 100
 """The number of findings after which reading stops."""
 _HINT = re.compile(
-    r"there is no such key; did you mean '([^']+)'|is called (\S+) now"
-    r"|: is only available on [^;]+; use (\S+) on"
+    r"there is no such key; did you mean '([^']+)'|: is only available on [^;]+; use (\S+) on"
 )
-_UNKNOWN = re.compile(
-    r"there is no such key|is called \S+ now|is not available with existing|: is only available on"
-)
+_UNKNOWN = re.compile(r"there is no such key|is not available with existing|: is only available on")
 _MOVED = re.compile(r"; rename the key to ([\w-]+:\w+)")
 _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
 _EXISTING = {"existing": True}

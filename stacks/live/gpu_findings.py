@@ -4,7 +4,6 @@ Pure, like `gpu_nodes`. One cause gives one finding: without its label, a node g
 """
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,11 +110,7 @@ def _daemon(state: PodState) -> str:
 
 
 def _is_anothers_plugin(daemon_set: Object) -> bool:
-    """DaemonSets of stacks of version 0.1.0 have no mark, but are recognized by their names."""
-    name = daemon_set["metadata"]["name"]
-    unmarked = owner_of(daemon_set) is None and not re.fullmatch(
-        r"nvidia-device-plugin(-on-.*)?", name
-    )
+    unmarked = owner_of(daemon_set) is None
     return unmarked and is_device_plugin(daemon_set["spec"]["template"]["spec"]) is True
 
 

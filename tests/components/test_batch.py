@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.batch import training
@@ -468,28 +467,6 @@ def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:
         if each.inputs["roleRef"]["name"] == "submit-jobs"
     } == {"default": ["researchers", "students"], "team": ["researchers"]}
     assert not [each for each in batch().resources if "submit-jobs" in each.name]
-
-
-def test_queues_of_a_stack_with_the_former_version_are_updated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another type would be another resource to the engine: each knows its former one."""
-    former: dict[str, list[str]] = {}
-    create = kubernetes.apiextensions.CustomResource.__init__
-
-    def noting(self: Any, name: str, **given: Any) -> None:
-        aliases = given["opts"].aliases or ()
-        former[given["kind"]] = [alias.type_ for alias in aliases if alias.type_ is not ...]
-        assert {alias.parent._type for alias in aliases} <= {"gpu-cluster:batch:Batch"}
-        create(self, name, **given)
-
-    monkeypatch.setattr(kubernetes.apiextensions.CustomResource, "__init__", noting)
-    batch()
-    del former["JobSet"]
-    assert former == {
-        kind: [f"kubernetes:kueue.x-k8s.io/v1beta1:{kind}"]
-        for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")
-    }
 
 
 def test_a_budget_keeps_all_workers_of_a_training_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,15 +175,6 @@ def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_lock_of_the_first_release_is_one(tmp_path: Path) -> None:
-    """A process id alone, where a rehearsal's folder is."""
-    folder = tmp_path / ".rehearsal" / "dev"
-    folder.mkdir(parents=True)
-    (folder / "lock").write_text("1234")
-    (folder / "report.txt").touch()
-    assert end(folder, "the test") == "was not running; removed its report"
-
-
 def test_a_rehearsal_that_was_killed_at_once_leaves_a_folder_that_can_be_used(
     tmp_path: Path,
 ) -> None:

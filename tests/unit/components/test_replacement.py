@@ -25,7 +25,6 @@ from components.on_change import (
     kept,
     next_minor,
 )
-from components.renamed import present
 from components.replacement import valued, warnings
 
 GKE_CLUSTER, EKS_CLUSTER = change_rules(GkeClusterArgs), change_rules(EksClusterArgs)
@@ -59,12 +58,6 @@ def test_the_setting_is_named_with_what_goes() -> None:
 def test_what_was_not_remembered_is_not_compared() -> None:
     """A pool that is new, and the state of a version that remembered less."""
     assert list(warnings({}, BEFORE, RULES)) == []
-
-
-def test_a_setting_that_was_renamed_is_compared_under_its_new_name() -> None:
-    """The state of 0.1.0 remembers it under the old one."""
-    assert present("cluster.secretsKey") == "cluster.secretsEncryptionKey"
-    assert present("cluster.network.podsCidr") == "cluster.network.podsCidr"
 
 
 def test_a_setting_that_cannot_change_is_refused() -> None:

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.main import COMMANDS
 from components.decode import decode
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs
-from components.renamed import RENAMED
 from components.settings import load
 from policy.pack import RULES
 from quality.docs import keys, policies, support_matrix, write
@@ -100,13 +98,6 @@ def test_ten_usual_changes_have_their_files_named() -> None:
 def test_the_readme_is_read_in_one_go() -> None:
     """Everything else is a page of its own."""
     assert len(README.read_text().splitlines()) <= 150
-
-
-def test_every_renamed_key_is_in_the_changelog() -> None:
-    """Whoever upgrades finds the old name and the new one in one row."""
-    rows = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "|" in line]
-    for old, new in RENAMED.items():
-        assert [row for row in rows if f"{old}`" in row and f"{new}`" in row], old
 
 
 RELIABILITY = DOCS / "explanation" / "reliability.md"
@@ -263,30 +254,6 @@ def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
     ]
     args = decode("maintenance", GkeMaintenanceArgs, given)
     assert list(args.exclusions) == ["long-run"]
-
-
-_CURRENT = {
-    key.rpartition(".")[2] for key in re.findall(r"^\| `([^`]+)` \|", keys.markdown(), re.MULTILINE)
-} | {name for section in COMMANDS.values() for name in section}
-"""Also as a command's name."""
-
-
-@pytest.mark.parametrize("key", [key for key in RENAMED if key not in _CURRENT])
-def test_no_page_names_a_renamed_key_as_current(key: str) -> None:
-    """Who copies it is refused. The changelog and the measurements say what was."""
-    written = re.compile(rf"`(?:[\w.]+\.)?{key}(?::[^`]*)?`")
-    found = [
-        f"{page.relative_to(ROOT)}: {match[0]}"
-        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-        if "measured" not in page.parts
-        # `make inject-faults` writes this part, from what it has seen.
-        for match in written.finditer(_without(page.read_text(), "changes"))
-    ]
-    assert found == []
-
-
-def _without(page: str, section: str) -> str:
-    return re.sub(rf"<!-- {section} -->.*?<!-- /{section} -->", "", page, flags=re.DOTALL)
 
 
 def test_the_way_to_the_repository_needs_no_name_that_nobody_knows() -> None:

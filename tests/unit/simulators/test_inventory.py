@@ -172,15 +172,6 @@ def test_an_inventory_that_is_no_yaml_is_one_line(tmp_path: Path) -> None:
         inventory("lab", tmp_path)
 
 
-def test_an_inventory_in_the_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    """It is not silently ignored: the message says where to move it."""
-    old = tmp_path / "simulators" / "inventories" / "lab.yaml"
-    old.parent.mkdir(parents=True)
-    old.write_text("[]")
-    with pytest.raises(StackError, match=r"move it to inventories/lab\.yaml"):
-        inventory("lab", tmp_path / "inventories")
-
-
 def test_subnets_are_derived_from_their_ids(tmp_path: Path) -> None:
     """Each is private, in the next zone, with a way out; a note says that nobody described them."""
     found, (note,) = network("prod", settings("prod"), tmp_path)
