@@ -11,7 +11,7 @@ from typing import Literal
 
 from .limits import unwrapped
 
-Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
+Loss = Literal["cluster", "node pools", "GPU pool", "system pool", "pods"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _LOST: Mapping[Loss, str] = {
     "node pools": "their nodes are deleted, and the pods on them start again",
     "GPU pool": "its nodes are deleted, and the pods on them start again",
     "system pool": "its nodes are deleted, and the pods on them start again",
+    "pods": "those of GPU pools start again on other nodes",
 }
 
 

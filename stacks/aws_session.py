@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import boto3
+import botocore.config
 import botocore.credentials
 import botocore.session
 
@@ -27,7 +28,10 @@ def session(provider: AwsProviderArgs, endpoint: str | None = None) -> boto3.Ses
     if pointed or on_this_machine(endpoint):
         # `gpu-cluster simulate` prints keys with the address, which identify the client.
         keys = {} if pointed and os.environ.get("AWS_ACCESS_KEY_ID") else _SIMULATED
-        return boto3.Session(region_name=provider.region, **keys)
+        direct = botocore.session.Session()
+        # botocore would otherwise ask a proxy of the environment, even for a loopback address.
+        direct.set_default_client_config(botocore.config.Config(proxies={}))
+        return boto3.Session(region_name=provider.region, botocore_session=direct, **keys)
     signed_in = boto3.Session(region_name=provider.region, profile_name=provider.profile)
     if provider.role is None:
         return signed_in

@@ -29,7 +29,9 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
         Tries("us-central1"),
     ]
     """The region: Autopilot clusters are regional."""
-    scaler: Annotated[Literal["gke", "compute-classes"], Sent("ComputeClass")] = "gke"
+    scaler: Annotated[Literal["gke", "compute-classes"], OnChange("pods"), Sent("ComputeClass")] = (
+        "gke"
+    )
     """What selects the nodes that GKE starts for a pod: labels in the pod's node selector (`gke`),
     or a compute class for each pool (`compute-classes`), optionally with an order of `fallback`."""
 

@@ -47,8 +47,9 @@ REPLACES = {
     "REPLACE-NODE-POOLS": {"GPU pool", "system pool"},
     "REPLACE-GPU-POOL": {"GPU pool"},
     "REPLACE-SYSTEM-POOL": {"system pool"},
+    "REPLACE-PODS": set(),
 }
-"""Code of a warning -> everything that may be lost."""
+"""Code of a warning -> every resource that may be lost."""
 RECYCLES = {"RECYCLE-GPU-POOL": "GPU pool", "RECYCLE-SYSTEM-POOL": "system pool"}
 """Code of a warning -> the pool whose nodes are recycled."""
 
@@ -473,5 +474,5 @@ def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
     if unsaid := [one for one in lost if one.loss not in expected]:
         names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)
         yield f"would replace the {names}, and no warning says so"
-    if warned and not lost:
+    if warned and expected and not lost:
         yield f"the program warns for nothing: {warned[0]}"

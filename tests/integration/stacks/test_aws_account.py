@@ -94,6 +94,21 @@ def test_a_reservation_for_other_machines_is_not_enough(change: dict[str, str], 
     assert word in (found.reason or found.word)
 
 
+def test_a_simulator_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A company's proxy reaches no loopback address, whether or not NO_PROXY lists it."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    provider, account = eks_settings().provider, SimulatedAccount()
+    stop = serve(account)
+    try:
+        sts = session(provider, account.endpoint).client("sts", endpoint_url=account.endpoint)
+        assert sts.get_caller_identity()["Account"]
+    finally:
+        stop()
+
+
 def test_one_module_signs_in_to_aws() -> None:
     """Whoever makes a session of its own asks the account that happens to be signed in to."""
     files = [file for room in ("stacks", "cli") for file in (ROOT / room).rglob("*.py")]

@@ -1,6 +1,7 @@
 """What is said of a setting for which the cloud replaces something, or which it keeps."""
 
 import dataclasses
+import itertools
 from typing import get_type_hints
 
 import pytest
@@ -25,7 +26,9 @@ from components.on_change import (
     kept,
     next_minor,
 )
+from components.platforms import PLATFORMS
 from components.replacement import valued, warnings
+from components.scalers import scalers
 
 GKE_CLUSTER, EKS_CLUSTER = change_rules(GkeClusterArgs), change_rules(EksClusterArgs)
 EKS_POOL = change_rules(EksGpuNodeGroupArgs)
@@ -53,6 +56,26 @@ def test_the_setting_is_named_with_what_goes() -> None:
         "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 replaces the GPU "
         "pool: its nodes are deleted, and the pods on them start again [GPUC-REPLACE-GPU-POOL]"
     ]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_another_scaler_is_warned_of(platform: str) -> None:
+    """Or refused: on every platform that has a choice, the pods of GPU pools start again."""
+    cluster = PLATFORMS[platform].settings.CLUSTER
+    choices, rules = scalers(cluster), change_rules(cluster)
+    silent = [
+        (old, new)
+        for old, new in itertools.permutations(choices, 2)
+        if "scaler" not in rules or not _said(rules["scaler"], old, new)
+    ]
+    assert silent == []
+
+
+def _said(rule: Rule, old: str, new: str) -> bool:
+    try:
+        return bool([*warnings({"k": old}, {"k": new}, {"k": rule})])
+    except ValueError:
+        return True
 
 
 def test_what_was_not_remembered_is_not_compared() -> None:
