@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from stacks.recovery.command import Recovery
 
 
-def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
-    if given:
-        raise click.UsageError(f"{option.opts[0]} has been renamed to --adopt-orphans")
-
-
 @click.command(epilog="Example: gpu-cluster recover dev --adopt-orphans")
 @stack_argument
 @click.option(
@@ -28,7 +23,6 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
     help="Also adopt orphaned resources, which an earlier run created although its request was "
     "reported as failed.",
 )
-@click.option("--unheard", is_flag=True, hidden=True, expose_value=False, callback=_renamed)
 @click.option(
     "--yes",
     is_flag=True,

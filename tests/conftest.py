@@ -14,7 +14,6 @@ import pytest
 
 from rehearsal.fork_server import SHARED, launcher
 from stacks.definition.files import use_examples
-from tests import budget
 
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)
@@ -94,7 +93,6 @@ def pytest_configure(config: pytest.Config) -> None:
     All workers use one fork server, which then imports the SDKs once.
     """
     gc.disable()
-    config.pluginmanager.register(budget.Meter())
     if config.getoption("numprocesses", None):
         os.environ[SHARED] = str(launcher())
 
@@ -140,40 +138,12 @@ def folders() -> set[str]:
     return {file.relative_to(here).parts[0] for file in here.rglob("test_*.py")}
 
 
-def costs(terminalreporter: pytest.TerminalReporter) -> dict[str, budget.Cost]:
-    """Folder -> what its tests have cost so far."""
-    spent: defaultdict[str, budget.Cost] = defaultdict(budget.Cost)
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                cost = budget.Cost(*getattr(report, "cost", ()))
-                spent[report.nodeid.split("/")[1]] += cost
-    return spent
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI, a run of all tests fails if a folder costs more than its budget."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    prove = os.environ.get("PROVE") or session.config.getoption("markexpr")
-    if not os.environ.get("CI") or os.environ.get("PYTEST_XDIST_WORKER") or prove:
-        return
-    spent = costs(reporter)
-    if set(spent) == folders():
-        lines = budget.over(spent, budget.limits(), reference=budget.reference())
-        if lines:
-            reporter.section("over budget")
-            reporter.write_line("\n".join(lines))
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Tests and their time per folder; kept if the run was of all folders."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     seconds: Counter[str] = Counter()
-    spent = costs(terminalreporter)
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.stats.get(outcome, []):
             room = report.nodeid.split("/")[1]
@@ -182,13 +152,12 @@ def pytest_terminal_summary(
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 seconds[report.nodeid.split("/")[1]] += report.duration
-    columns = f"{'passed':>8}{'failed':>8}{'skipped':>9}   test time  processors  control planes"
+    columns = f"{'passed':>8}{'failed':>8}{'skipped':>9}   test time"
     rows = [f"{'tests':12}{columns}"]
     for room, count in sorted(counts.items()):
         failed = count["failed"] + count["error"]
         rows.append(
             f"{room:12}{count['passed']:>8}{failed:>8}{count['skipped']:>9}{seconds[room]:>10.0f} s"
-            f"{spent[room].cpu:>10.0f} s{spent[room].planes:>16}"
         )
     rows.append(f"in {time.monotonic() - BEGAN:.0f} s on {os.cpu_count()} cores")
     terminalreporter.section("by folder")

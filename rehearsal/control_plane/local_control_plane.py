@@ -26,8 +26,6 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ETCD_CLIENTS, ETCD_PEERS = "clients", "peers"
 """etcd's sockets, in its folder: without TLS, a control plane starts a sixth faster."""
-started = 0
-"""How many control planes this process has started, for the tests' budget."""
 START_SECONDS = 60.0
 """How long a start may take on a busy machine; on two idle cores it takes about 4 s."""
 
@@ -136,8 +134,6 @@ class LocalControlPlane:
         return holds(self.api.get(f"{CRDS}/{definition}"), "Established")
 
     def _start(self) -> None:
-        global started  # noqa: PLW0603 - a count of the process
-        started += 1
         shutil.rmtree(self._etcd_folder, ignore_errors=True)
         self._etcd_folder.mkdir(mode=0o700)
         self._write_kubeconfig()

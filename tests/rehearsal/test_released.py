@@ -143,56 +143,6 @@ def test_a_stack_becomes_a_component(preview: Preview, file: Path, mutation: Mut
     assert component.format(Urn.parse(created[0]).stack) in created
 
 
-@pytest.mark.prove
-@pytest.mark.parametrize("mutations", [[], [through_the_package]], ids=["program", "package"])
-def test_only_the_pool_of_a_retired_instance_type_is_replaced(
-    preview: Preview, mutations: list[Mutation]
-) -> None:
-    """The cluster, its network and its system nodes are left alone."""
-    plan = planned(preview, TRAIN, *mutations)
-    assert plan.errors == []
-    # With an alias, its old URN is listed too.
-    assert {(loss.loss, loss.name) for loss in plan.losses} == {("GPU pool", "train-gpu")}
-    assert plan.losses[0].paths == ("instanceTypes[0]",)
-    gone = [change for change in plan.changes if change.verb in ("replace", "delete")]
-    # The pool's Auto Scaling group goes with it, and so do the tags on that.
-    assert [change.urn for change in gone if not change.name.startswith("train-gpu")] == []
-    assert any("p3.2xlarge" in line and "g4dn.xlarge" in line for line in plan.warnings), plan
-
-
-@pytest.mark.prove
-def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(preview: Preview) -> None:
-    """A stack that still names it learns of it in one line, before anything is done."""
-
-    def as_it_was(config: dict) -> None:
-        config["gpu-cluster:gpuPools"]["train-gpu"]["instanceTypes"] = ["p3.2xlarge"]
-
-    plan = planned(preview, TRAIN, configured(as_it_was))
-    assert "gpuPools.train-gpu.instanceTypes[0]: 'p3.2xlarge' is retired" in "".join(plan.errors)
-    assert [change for change in plan.changes if change.verb in ("replace", "delete")] == []
-
-
-def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(preview: Preview) -> None:
-    """Until then it is left alone: a finished job must not run again for an annotation."""
-
-    def other_image(config: dict) -> None:
-        config["gpu-cluster:workloads"]["sample-gpu-job"]["image"] = "example.com/other:1"
-
-    said = preview(TRAIN, configured(other_image))
-    (job,) = [
-        event["resourcePreEvent"]["metadata"]
-        for event in map(json.loads, said.splitlines())
-        if "resourcePreEvent" in event
-        and event["resourcePreEvent"]["metadata"]["type"] == "kubernetes:batch/v1:Job"
-        and event["resourcePreEvent"]["metadata"]["op"] == "replace"
-    ]
-    spec = job["new"]["inputs"]["spec"]
-    annotations = spec["template"]["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
-    assert "podFailurePolicy" not in job["old"]["inputs"]["spec"]
-
-
 def test_a_pool_made_anew_would_be_seen(preview: Preview) -> None:
     """The same comparison finds a pool that now has another GPU, and the program says so."""
 

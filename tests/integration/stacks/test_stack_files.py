@@ -104,14 +104,6 @@ def refused(line: list[str], printed: pytest.CaptureFixture[str]) -> str:
     return str(said.err)
 
 
-def test_an_option_s_old_name_is_refused_with_the_new_one(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """In one line."""
-    said = refused(["recover", "dev", "--unheard"], capfd)
-    assert "--unheard has been renamed to --adopt-orphans" in said
-
-
 @pytest.mark.parametrize("check", ["gpus", "test-gpus", "capacity", "cost", "leftovers"])
 @pytest.mark.parametrize(
     ("given", "says"),

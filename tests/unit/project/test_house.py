@@ -80,7 +80,7 @@ def test_components_import_each_other_relatively() -> None:
     """In the wheel their package is called `gpu_cluster`."""
     absolute = re.compile(r"^\s*(?:from|import) components\b", re.MULTILINE)
     names = [str(path) for path in MODULES if absolute.search(path.read_text())]
-    assert not names, f"run python -m tools.relative_imports for {', '.join(names)}"
+    assert not names, f"import relatively in {', '.join(names)}"
 
 
 def test_settings_load_no_cloud_sdk() -> None:
@@ -196,7 +196,6 @@ DOORS = {
     "tools/linux.py": "a process around each process of the rehearsal",
     "tools/meanwhile.py": "runs before anything is installed",
     "tools/nearest.py": "runs before anything is installed",
-    "tools/relative_imports.py": "rewrites imports of components/",
     "tools/version.py": "runs before anything is installed",
 }
 """What can be run beside `gpu-cluster`, and why."""
