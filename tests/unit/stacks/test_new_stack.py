@@ -93,7 +93,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     line = "new a --platform eks --existing platform --location us-east-1"
     line += f" --kubernetes-version {DEFAULT_VERSION}"
     line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
-    line += " --security-group-id sg-0123456789abcdef0 --json"
+    line += " --security-group-id sg-0123456789abcdef0 --yes --json"
     assert main(line.split()) == ExitCode.OK
     config = json.loads(capsys.readouterr().out)["config"]
     assert config["gpu-cluster:cluster"] == {
