@@ -87,9 +87,10 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
 def _hyperdisk_notes(settings: Settings[GkeSettings]) -> list[str]:
     """What the price of Hyperdisk Balanced does not include, if the stack has any."""
     cluster = settings.own.cluster
-    system = [cluster.system_pool] if isinstance(cluster, GkeClusterArgs) else []
-    pools = [pool.args for pool in settings.own.pools.values()]
-    kinds = {pool.boot_disk for pool in (*system, *cluster.cpu_pools.values(), *pools)}
+    kinds = {pool.args.boot_disk for pool in settings.own.pools.values()}
+    kinds |= {pool.boot_disk for pool in cluster.cpu_pools.values()}
+    if isinstance(cluster, GkeClusterArgs):
+        kinds.add(cluster.system_pool.boot_disk)
     for claim in settings.auxiliary.claims.values():
         row = volume_class(claim.storage_class)
         kinds |= {row.kind} if row else set()

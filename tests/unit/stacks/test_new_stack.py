@@ -107,7 +107,7 @@ def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixt
     assert pool["subnetIds"] == SUBNETS[:1]
     assert pool["nodeRepair"] == {"enabled": False}
     assert "yours instead" not in (here / "Pulumi.a.yaml").read_text()
-    assert main(["new", "b", "--platform", "eks", "--existing", "platform"]) == ExitCode.OK
+    assert main(["new", "b", "--platform", "eks", "--existing", "platform", "--yes"]) == ExitCode.OK
     # The region, the version and the subnets.
     assert "change the 3 lines that say `yours instead of this example`" in capsys.readouterr().out
 
