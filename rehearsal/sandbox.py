@@ -5,6 +5,7 @@ There is one sandbox per folder: starting one ends an earlier one's remains ther
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.platforms import PLATFORMS
+from components.settings.model import Settings
 from rehearsal import cloud_simulators
 from rehearsal.control_plane import keda
 from rehearsal.control_plane.cluster_cache import ClusterCache
@@ -158,6 +160,7 @@ class Sandbox:
             on_start=self._cluster_started,
             on_stop=self._cluster_stops,
             egress=network.egress,
+            minor=_minor(self.program.settings),
         )
         self.controllers = Controllers(
             self.folder,
@@ -441,3 +444,9 @@ class Sandbox:
             "logs": str(self.folder / "logs"),
         }
         (self.folder / "sandbox.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _minor(settings: Settings[Any]) -> int:
+    """The minor of the Kubernetes version that the settings name; 0 without one."""
+    named = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
+    return int(named[1]) if named else 0

@@ -13,6 +13,7 @@ from .existing_args import (
     OTHER_BLOCKS,
     FoundCluster,
     GkeExistingClusterArgs,
+    gcloud,
     no_dns,
     own_account,
     unfit,
@@ -81,6 +82,14 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 for line in lines:
                     block = "" if line.startswith(OTHER_BLOCKS) else "cluster."
                     raise pulumi.RunError(f"gpu-cluster:{block}{line}")
+                private = _first(cluster.private_cluster_configs)
+                if private and not private.enable_private_nodes:
+                    pulumi.log.warn(
+                        f"gpu-cluster:cluster.existing: {args.existing} gives nodes public "
+                        "addresses by default, so each node of this stack has one, which costs; "
+                        f"for private ones ask its owner to run {gcloud('update', args, project)} "
+                        "--enable-private-nodes, which is the default of new node pools"
+                    )
                 return _endpoint(args, cluster, project)
 
             reached = existing.apply(fitting)

@@ -101,7 +101,8 @@ class ScalingArgs:
         Ge(0),
         Sent("HorizontalPodAutoscaler spec.minReplicas", "ScaledObject spec.minReplicaCount"),
     ] = 1
-    """The minimum number of pods, which is also the initial number; 0 requires `prometheus`."""
+    """The minimum number of pods, which is also the initial number; 0 requires `prometheus`, or
+    Kubernetes 1.37 and a `metric` of type `External`."""
     max_replicas: Annotated[
         int,
         Ge(1),
@@ -132,15 +133,24 @@ class ScalingArgs:
                 f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}; lower "
                 "it"
             )
-        # Feature gate HPAScaleToZero: alpha since 1.16, beta and on by default since 1.37, but not
-        # for metrics of pods
-        # (kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta, read 2026-11-24).
-        # GKE offers 1.37 since October 2026, EKS does not; no stack gets it by default.
-        if self.metric and not self.min_replicas:
+
+    def check_zero(self, minor: int) -> None:
+        """Raises ValueError if a HorizontalPodAutoscaler of 1.`minor` may not have 0 pods: its
+        feature gate HPAScaleToZero is on since 1.37, but not for metrics of pods.
+        https://kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta, 2026-11-24
+        """
+        if self.min_replicas or self.metric is None:
+            return
+        if minor < 37:
             raise ValueError(
-                "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, "
-                "because its feature gate HPAScaleToZero is off; set it to 1, or use prometheus "
-                "instead of metric, which needs KEDA in the cluster"
+                "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, and "
+                "cluster.version is not known to be newer; set it to 1, or use prometheus instead "
+                "of metric, which needs KEDA in the cluster"
+            )
+        if self.metric.type == "Pods":
+            raise ValueError(
+                "metric.type: Pods has no value without a pod, so Kubernetes refuses minReplicas "
+                "0; use External, or set minReplicas to 1"
             )
 
 

@@ -58,6 +58,7 @@ from .validate import (
     check_groups,
     check_names,
     check_namespaces,
+    check_scaling,
     warnings,
 )
 
@@ -388,6 +389,7 @@ def _with_blocks(
     check_names(settings)
     check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
     check_namespaces(settings)
+    check_scaling(settings)
     check_groups(settings)
     return settings
 

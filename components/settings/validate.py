@@ -74,6 +74,17 @@ def check_namespaces(settings: Settings[Any]) -> None:
             )
 
 
+def check_scaling(settings: Settings[Any]) -> None:
+    """Refuses services whose autoscaler the cluster's version of Kubernetes does not accept."""
+    version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
+    for name, service in settings.running["services"].items():
+        if service.scaling:
+            try:
+                service.scaling.check_zero(int(version[1]) if version else 0)
+            except ValueError as error:
+                raise ValueError(f"{NAMESPACE}:services.{name}.scaling.{error}") from None
+
+
 def check_groups(settings: Settings[Any]) -> list[str]:
     """Refuses groups that may submit jobs, and thus any pod, in a namespace that does not enforce
     the Pod Security Standard `baseline`.

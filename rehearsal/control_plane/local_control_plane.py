@@ -41,6 +41,7 @@ class LocalControlPlane:
         on_start: Callable[[], None] = lambda: None,
         on_stop: Callable[[], None] = lambda: None,
         egress: Path | None = None,
+        minor: int = 0,
     ) -> None:
         self._folder = folder
         self._processes = processes
@@ -48,6 +49,8 @@ class LocalControlPlane:
         """Called once the API server responds, for example to start the simulated kubelets."""
         self._egress = egress
         """How the API server reaches webhooks; None: directly, which fails for a pod's address."""
+        self._gates = {"feature-gates": "HPAScaleToZero=true"} if minor >= 37 else {}
+        """What Kubernetes 1.`minor` has and the version that runs here has not yet."""
         self._on_stop = on_stop
         """Called before the servers are stopped."""
         self._lock = threading.RLock()
@@ -214,6 +217,7 @@ class LocalControlPlane:
             "endpoint-reconciler-type": "none",
             "enable-priority-and-fairness": "false",
             "profiling": "false",
+            **self._gates,
         }
         if self._egress is not None:
             flags["egress-selector-config-file"] = str(self._egress)
@@ -235,6 +239,7 @@ class LocalControlPlane:
             "kube-api-qps": "200",
             "kube-api-burst": "400",
             "profiling": "false",
+            **self._gates,
         }
 
     def _scheduler_config(self) -> Mapping[str, Any]:

@@ -49,6 +49,7 @@ READ: Mapping[str, Any] = {
     "clusterAutoscalings": [],
     "confidentialNodes": [],
     "monitoringConfigs": [],
+    "privateClusterConfigs": [{"enablePrivateNodes": True}],
 }  # fmt: skip
 """What the data source has of a cluster that the Terraform module creates."""
 
@@ -153,6 +154,17 @@ def test_a_preview_refuses_a_cluster_that_does_not_fit(monkeypatch: pytest.Monke
     monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
     with pytest.raises(Exception, match=r"gpu-cluster:cluster\.existing: platform is an Autopilot"):
         declare()
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_a_preview_warns_of_public_nodes(monkeypatch: pytest.MonkeyPatch, private: bool) -> None:
+    """The pools follow the cluster's default, whose owner can change it."""
+    said: list[str] = []
+    answer = {**READ, "privateClusterConfigs": [{"enablePrivateNodes": private}]}
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    declare()
+    assert [f"{UPDATE} --enable-private-nodes" in line for line in said] == [True] * (not private)
 
 
 def test_a_cluster_that_cannot_be_read_ends_the_preview_in_one_line(

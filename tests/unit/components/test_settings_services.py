@@ -44,6 +44,19 @@ def test_refuses_what_would_never_serve(entry: dict[str, Any]) -> None:
     assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
 
 
+def test_kubernetes_1_37_scales_to_zero_by_an_external_metric() -> None:
+    """Its feature gate HPAScaleToZero is on."""
+    change: list[list[Any]] = [["gpu-cluster:services", "chat", "scaling", "prometheus", "absent"]]
+    metric = {"name": "waiting", "averageValue": "5", "type": "External"}
+    change.append(["gpu-cluster:services", "chat", "scaling", "metric", metric])
+    for version, accepted in (("1.36", False), ("1.37", True), ("1.37.1-gke.1", True)):
+        values = with_changes(dev(), [*change, ["gpu-cluster:cluster", "version", version]])
+        if accepted:
+            from_config(as_engine_config(values))
+        else:
+            assert "minReplicas" in refusal(as_engine_config(values))
+
+
 def test_a_service_counts_the_most_pods_that_it_can_have() -> None:
     """What counts GPUs and machines goes by `maxReplicas`, and by `replicas` without scaling."""
     (own,) = from_config(as_engine_config(dev())).pod_groups_of("services")
