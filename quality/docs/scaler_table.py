@@ -1,11 +1,12 @@
-"""Two tables of the support matrix: what each scaler is, and what stacks can have with it.
+"""Three tables of the support matrix: what each scaler is, what stacks can have with it, and which
+commands know its pools.
 
 A cell of the second one is a stack that the settings accept or refuse. What the program declares
 for each is recorded in `tests/program/declared`, for stacks with all that their scaler can do.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.decode import NAMESPACE
@@ -55,6 +56,42 @@ _RESERVATIONS = {"eks": "cr-0123456789abcdef0"}
 _QUEUE = {"queues": {"training": {"pools": ["gpu"]}}}
 _UNBOUNDED = {"queues": {"training": {"pools": ["gpu"], "nominalQuota": {"gpu": 8}}}}
 _IMAGE = "example.com/image:1"
+CHANGED: Mapping[str, str] = {
+    "node-pools": "test_change.py::test_a_change_that_replaces_a_pool",
+    "cluster-autoscaler": "test_change.py::test_a_new_kubernetes_minor_goes_to_the_control_plane_"
+    "and_then_to_the_nodes",
+    "karpenter": "test_karpenter.py::test_a_change_waits_until_karpenter_has_replaced_its_nodes",
+}
+"""Scaler -> the test in `tests/rehearsal` of `rehearse --from` with its nodes."""
+_NOT_OWN = "no: the nodes are the owner's"
+_NO_POOL = "no: no resource is a pool"
+COMMANDS: Mapping[str, Callable[[Scaler], str]] = {
+    "`images`": lambda scaler: "yes",
+    "`cost`: price of a GPU pool": lambda scaler: (
+        _NOT_OWN
+        if scaler.disks is None
+        else "yes"
+        if scaler.limit
+        else "no: GKE bills what pods request"
+    ),
+    "`capacity`: GPU quotas": lambda scaler: _NOT_OWN if scaler.disks is None else "yes",
+    "`ci preview-comment`: a pool is deleted": lambda scaler: "yes" if scaler.pools else _NO_POOL,
+    "`ci preview-comment`: a pool's nodes are replaced": lambda scaler: (
+        "yes" if any(scaler.nodes.values()) else "no: nodes stay" if scaler.nodes else _NO_POOL
+    ),
+    "`recover`: a pool whose creation was interrupted": lambda scaler: (
+        "yes" if scaler.pools else _NO_POOL
+    ),
+    "`leftovers`: disks of claims": lambda scaler: (
+        "yes" if scaler.disks else "no: the cluster is not deleted"
+    ),
+    "`rehearse --from`": lambda scaler: (
+        "yes"
+        if any(SCALERS[name] is scaler for name in CHANGED)
+        else "yes, no test changes such a pool"
+    ),
+}
+"""What a command does -> whether it does so with a scaler; a `no` has its reason."""
 
 
 def features(platform: str) -> Mapping[str, Mapping[str, Any]]:
@@ -131,6 +168,12 @@ def supported() -> Iterator[Sequence[str]]:
             for name, scaler in SCALERS.items()
         ]
         yield feature, *("yes" if cell else "refused" for cell in cells)
+
+
+def commands() -> Iterator[Sequence[str]]:
+    """A row for each entry of `COMMANDS`."""
+    for name, known in COMMANDS.items():
+        yield name, *(known(scaler) for scaler in SCALERS.values())
 
 
 def _platform(scaler: Scaler) -> str:

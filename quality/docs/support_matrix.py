@@ -101,6 +101,9 @@ The names of resource types are those of the cloud's API or of the objects in th
 _FEATURES = """
 Each cell is a small stack that the settings accept or refuse; the error says why.
 """
+_COMMANDS = """
+What commands know of a scaler's pools:
+"""
 _REFUSALS = """
 What a scaler cannot do is refused, unless the key has its default value. All other settings of a
 pool work with every scaler of its platform.
@@ -122,6 +125,8 @@ def markdown() -> str:
         *table(scaler_table.FACTS, scaler_table.facts()),
         _FEATURES,
         *table(scaler_table.TITLES, scaler_table.supported()),
+        _COMMANDS,
+        *table(scaler_table.TITLES, scaler_table.commands()),
         _REFUSALS,
         *table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
         "",

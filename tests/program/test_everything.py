@@ -1,16 +1,24 @@
 """Rules over what the program declares for each scaler, with all that it can do."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from components.platforms import platform_in
+from components.platforms import PLATFORMS, platform_in
 from components.scalers import SCALERS, Scaler, scaler_of
 from components.settings import load as settings
 from quality.docs import scaler_table
+from stacks.definition.files import ROOT
+from stacks.engine.plan import Change
 from stacks.images import pulled as listed
+from stacks.live.leftovers import leftovers
+from stacks.recovery import google
+from stacks.recovery.aws import Aws
 from tests.components.recording import Registration
 from tests.program.environments import as_engine_config, recorded
 from tests.program.everything import EVERYTHING, config_of
@@ -197,6 +205,118 @@ def test_the_support_matrix_is_what_the_listings_have() -> None:
         if feature in FEATURES and (cell == "yes") != bool(FEATURES[feature](stacks[title]))
     ]
     assert wrong == []
+
+
+def settings_and_capacity(config: dict[str, Any]) -> tuple[Any, Any]:
+    """The stack's settings, and the module that compares its pools with the cloud's quotas."""
+    read = settings.from_config(as_engine_config(config))
+    platform = PLATFORMS[read.platform]
+    return read, import_module(platform.capacity) if platform.cloud else None
+
+
+def priced(config: dict[str, Any]) -> bool:
+    read, _ = settings_and_capacity(config)
+    if PLATFORMS[read.platform].cloud is None:
+        return False
+    bill = import_module(PLATFORMS[read.platform].cost).bill(read, date(2026, 11, 28))
+    pools = [item for item in bill.items if item.pod_gpu]
+    assert pools
+    return any(part.on_demand for item in pools for part in item.parts if part.name == "machine")
+
+
+def quotas(config: dict[str, Any]) -> bool:
+    read, module = settings_and_capacity(config)
+    if module is None:
+        return False
+    own = read.own
+    if read.platform.startswith("eks"):
+        return bool(module.needs(own.pools, {}, region=own.region)[0])
+    gpus = (
+        module.filled_gpus(own.pools, read.pod_groups)
+        if read.platform == "gke-autopilot"
+        else module.pool_gpus(own.pools)
+    )
+    region = module.region_of(own.cluster.location)
+    return bool(module.needs(own.pools, gpus, project=own.project, region=region)[0])
+
+
+def lost(config: dict[str, Any]) -> set[str]:
+    """The types of pools, whose deletion a preview's comment begins with."""
+    kinds = {each.type for each in recorded(config).resources
+             if each.type.endswith((":NodePool", ":NodeGroup", ":ComputeClass"))
+             and not each.type.startswith("gpu-cluster:")}  # fmt: skip
+    for kind in kinds:
+        assert Change(urn=f"urn:pulumi:s::p::{kind}::pool", verb="delete").loss
+    return kinds
+
+
+def found_again(config: dict[str, Any]) -> bool:
+    """Whether `recover` finds each type of pool, by its ID or in the account."""
+    inputs = {
+        "project": "p",
+        "location": "l",
+        "cluster": "c",
+        "name": "n",
+        "metadata": {"name": "n"},
+    }
+    return bool(pools := lost(config)) and all(
+        Aws(lambda service: None).knows(kind)
+        or google.identity(kind, defaultdict(str, inputs)) is not None
+        or (kind.startswith("kubernetes:") and google.kubernetes_identity(inputs) is not None)
+        for kind in pools
+    )
+
+
+def left(config: dict[str, Any]) -> bool:
+    """Whether a disk of the scaler's driver is named that a claim of somebody else has."""
+    read, _ = settings_and_capacity(config)
+    if not (cloud := PLATFORMS[read.platform].cloud):
+        return False
+    claim = {"metadata": {"name": "c", "namespace": "d"}, "spec": {}, "status": {}}
+    csi = {"driver": scaler(config).disks, "volumeHandle": "v"}
+    volume = {
+        "metadata": {
+            "name": "v",
+            "annotations": {"pv.kubernetes.io/provisioned-by": csi["driver"]},
+        },
+        "spec": {
+            "persistentVolumeReclaimPolicy": "Delete",
+            "csi": csi,
+            "claimRef": {"namespace": "d", "name": "c"},
+        },
+    }
+    return bool(leftovers(cloud, claims=[claim], volumes=[volume]))
+
+
+DOES: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "`images`": lambda config: listed(settings_and_capacity(config)[0]),
+    "`cost`: price of a GPU pool": priced,
+    "`capacity`: GPU quotas": quotas,
+    "`ci preview-comment`: a pool is deleted": lost,
+    "`recover`: a pool whose creation was interrupted": found_again,
+    "`leftovers`: disks of claims": left,
+}
+"""Row of the table of commands -> whether the command does so for a stack; what an update of nodes
+is warned of is in `tests/unit/components/test_recycling.py`."""
+
+
+def test_commands_know_the_pools_as_the_page_says(config: dict[str, Any]) -> None:
+    """Of each scaler, own and existing."""
+    title = scaler(config).title
+    wrong = [
+        (name, cell)
+        for name, *cells in scaler_table.commands()
+        for column, cell in zip(scaler_table.TITLES[1:], cells, strict=True)
+        if column == title and name in DOES and (cell == "yes") != bool(DOES[name](config))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("test", scaler_table.CHANGED.values())
+def test_a_change_of_nodes_is_rehearsed(test: str) -> None:
+    """With the scalers of which the page says so."""
+    file, _, name = test.partition("::")
+    assert f"\ndef {name}(" in (ROOT / "tests/rehearsal" / file).read_text()
 
 
 def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
