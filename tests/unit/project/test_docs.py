@@ -13,8 +13,7 @@ from components.decode import decode
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.settings import load
-from policy.pack import RULES
-from quality.docs import keys, policies, support_matrix, write
+from quality.docs import keys, support_matrix, write
 from quality.docs.outputs import PAGE as OUTPUTS
 from stacks.definition.files import EXAMPLES, SAMPLES
 from stacks.definition.validation import refusals
@@ -85,21 +84,6 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     assert [path for path in ours if not (ROOT / path).exists()] == []
 
 
-def test_ten_usual_changes_have_their_files_named() -> None:
-    """In one table, where a newcomer finds them within a minute."""
-    table = CONTRIBUTING[0].read_text().partition("| task | files | guide |")[2]
-    rows = [row.split("|") for row in table.partition("\n\n")[0].splitlines()[2:]]
-    words = ["GPU model", "config key", "image", "platform", "alert", "taint", "addon", "policy"]
-    words += ["column", "rule of a cloud"]
-    for word in words:
-        assert [row for row in rows if word in row[1] and "`" in row[2]], word
-
-
-def test_the_readme_is_read_in_one_go() -> None:
-    """Everything else is a page of its own."""
-    assert len(README.read_text().splitlines()) <= 150
-
-
 RELIABILITY = DOCS / "explanation" / "reliability.md"
 
 
@@ -131,11 +115,6 @@ def test_the_autoscaler_s_flags_that_a_rehearsal_reads_are_named() -> None:
     section = RELIABILITY.read_text().partition("## The autoscaler of a rehearsal")[2]
     named = set(re.findall(r"`([\w-]+)`", section.partition("## ")[0]))
     assert flags & words == flags & named
-
-
-def test_linux_is_said_at_the_beginning() -> None:
-    """Nobody finds out by a traceback."""
-    assert "**Linux**" in "\n".join(README.read_text().splitlines()[:10])
 
 
 @pytest.mark.parametrize("page", write.PAGES, ids=lambda page: page.name)
@@ -196,12 +175,6 @@ def test_an_output_that_is_left_out_is_said_of_its_platform(stack: str) -> None:
             assert some or said == (value is None), field
 
 
-def test_every_policy_is_on_its_page() -> None:
-    """With its weight, reason, settings and defaults."""
-    for rule in RULES:
-        assert f"| `{rule.name}` |" in policies.markdown()
-
-
 def test_every_snippet_is_where_the_engine_reads_it() -> None:
     """Below `config:`: pasted at column 0, a key would be one beside it, which the engine
     ignores."""
@@ -256,14 +229,6 @@ def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
     assert list(args.exclusions) == ["long-run"]
 
 
-def test_the_way_to_the_repository_needs_no_name_that_nobody_knows() -> None:
-    """What stands in a block of commands is copied."""
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        assert "REPOSITORY" not in page.read_text(), page
-    for page in (ROOT / "README.md", ROOT / "docs" / "contributing" / "development.md"):
-        assert "`git clone` and the address that its page shows" in page.read_text()
-
-
 def test_a_release_says_how_its_tag_is_made() -> None:
     """On main, annotated, published; and the states are those of the tag."""
     page = (ROOT / "docs" / "contributing" / "release.md").read_text()
@@ -271,16 +236,6 @@ def test_a_release_says_how_its_tag_is_made() -> None:
     assert [each.split()[:2] for each in commands[-2:]] == [["git", "tag"], ["git", "push"]]
     assert "--annotate vVERSION" in commands[-2]
     assert "python -m quality state-fixtures vVERSION" in page
-
-
-def test_every_example_has_a_page() -> None:
-    """Whoever opens its folder reads how it is run; the keys are the project's."""
-    folder = ROOT / "examples" / "consumer"
-    page = (folder / "README.md").read_text()
-    for command in ("pip install -r requirements.txt", "pulumi up -s dev", "pulumi destroy -s dev"):
-        assert command in page
-    for linked in re.findall(r"\]\(([^)]+)\)", page):
-        assert (folder / linked).exists(), linked
 
 
 def test_the_pools_of_the_page_are_accepted() -> None:

@@ -8,11 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from components.catalog import images as catalog
-from tests.conftest import folders, workers
 from tools.sections import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -66,12 +64,6 @@ def texts() -> list[tuple[Path, str]]:
     return found
 
 
-def test_no_message_says_that_something_is_no_such_thing() -> None:
-    """It is not a valid one: `is no zone` is no sentence that an engineer would write."""
-    odd = re.compile(r"(?<![Tt]here )\b(is|are) (no(?! longer)|none of)\b")
-    assert [(path.name, text) for path, text in texts() if odd.search(text)] == []
-
-
 def test_every_image_that_has_a_registry_is_kept_current() -> None:
     """Those without a tag of their own, and those on GKE's own nodes, have no newer one to find."""
     images, _ = renovate()["customManagers"]
@@ -92,21 +84,6 @@ def test_the_engine_of_the_workflows_is_kept_current() -> None:
     assert f"v{versions.pop()}" in (ROOT / "tools" / "pulumi" / "go.mod").read_text()
 
 
-@pytest.mark.parametrize(
-    ("manager", "files"),
-    [
-        ("pip_requirements", ["requirements.txt", "requirements-dev.txt"]),
-        ("gomod", ["tools/control-plane/go.mod", "tools/pulumi/go.mod"]),
-        ("github-actions", [".github/workflows/main.yaml"]),
-        ("devcontainer", [".devcontainer/devcontainer.json"]),
-    ],
-)
-def test_what_renovate_reads_is_there(manager: str, files: list[str]) -> None:
-    """Python packages, Go modules, actions and the container."""
-    assert manager in renovate()["enabledManagers"]
-    assert all((ROOT / file).is_file() for file in files)
-
-
 def test_hooks_run_the_repository_s_own_programs() -> None:
     """In the versions of the lock, and nothing is downloaded."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
@@ -114,21 +91,6 @@ def test_hooks_run_the_repository_s_own_programs() -> None:
     entries = [hook["entry"] for hook in hooks[0]["hooks"]]
     assert all(entry.startswith(".venv/bin/") for entry in entries)
     assert ".venv/bin/ruff check --fix" in entries
-
-
-def test_the_dev_container_runs_what_the_documents_say() -> None:
-    """A supported Python, and the same setup as anywhere else."""
-    container = json.loads(without_comments(ROOT / ".devcontainer" / "devcontainer.json"))
-    assert container["postCreateCommand"] == "make setup"
-    assert re.search(r":3\.(11|12|13)-", container["image"])
-
-
-def test_issue_forms_ask_for_what_is_needed() -> None:
-    """Each has fields, and no field is asked for twice."""
-    for form in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml")):
-        fields = [part["id"] for part in yaml.safe_load(form.read_text())["body"] if "id" in part]
-        assert fields, form
-        assert len(fields) == len(set(fields)), form
 
 
 def test_coverage_has_a_floor_and_is_measured_in_continuous_integration() -> None:
@@ -150,23 +112,3 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
     text = (ROOT / "components" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text
     assert "components/crds/LICENSE-APACHE" in notice
-
-
-def test_the_tests_of_a_file_go_to_one_worker(request: pytest.FixtureRequest) -> None:
-    """Else each worker starts what they share. xdist writes their group into a test's ID."""
-    if not getattr(request.config.option, "loadgroup", False):
-        pytest.skip("only with --dist loadgroup, as make test has it")
-    assert request.node.nodeid.endswith("@tests/unit/project/test_habits.py")
-
-
-def test_a_run_of_all_folders_is_known_as_one() -> None:
-    """Its table goes to the documents: also those count whose tests are one level deeper."""
-    assert {"components", "facts", "policy", "program", "rehearsal", "unit"} <= folders()
-
-
-@pytest.mark.parametrize(
-    ("cores", "gigabytes", "expected"), [(2, 16, 6), (4, 64, 12), (8, 9, 4), (1, 1, 2)]
-)
-def test_there_are_more_tests_at_once_than_cores(cores: int, gigabytes: int, expected: int) -> None:
-    """They wait for most of their time; and where memory is short there are fewer, never one."""
-    assert workers(cores, gigabytes << 30) == expected
