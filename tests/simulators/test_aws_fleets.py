@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from components.eks import karpenter_policy
 from rehearsal.simulators.aws import pod_calls
 from rehearsal.simulators.aws.account import Pod
+from rehearsal.simulators.aws.eks import subnets
 from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedError
 from tests.simulators.aws_account import NUMBER, Account, role
@@ -281,6 +282,22 @@ def test_a_full_zone_is_passed_over(ml: Account, template: dict[str, Any]) -> No
     assert error["ErrorCode"] == "InsufficientInstanceCapacity"
     assert overrides["AvailabilityZone"] == "us-east-1a"
     assert group(ml).refused == ""
+
+
+def test_a_full_subnet_is_passed_over(ml: Account, template: dict[str, Any]) -> None:
+    """A /28 has 11 addresses, of which a node's first interface takes 10."""
+    (subnet,) = subnets(ml.cloud.account, ml.subnets[:1])
+    block, subnet.cidr_block = subnet.cidr_block, "10.0.0.0/28"
+    answers = []
+    try:
+        for _ in range(3):
+            answers.append(fleet(ml, template))
+            ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
+    finally:
+        subnet.cidr_block = block
+    assert [zone_of(answer)[-1] for answer in answers] == ["a", "a", "b"]
+    codes = [error["ErrorCode"] for error in answers[2]["Errors"]]
+    assert codes == ["InsufficientFreeAddressesInSubnet"]
 
 
 def test_a_pool_with_another_choice_is_not_refused_yet(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from rehearsal.simulators.aws.eks import subnets
 from rehearsal.simulators.cloud import RefusedError
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock, Stocks
@@ -31,6 +32,7 @@ ALL = (
     Reservation(name="cr-00000005", start=NOW + DAY, end=NOW + 2 * DAY, **BLOCK),
     Reservation(name="cr-00000006", start=NOW - 2 * DAY, end=NOW - DAY, **BLOCK),
 )
+SIZES = {"minSize": 0, "maxSize": 30, "desiredSize": 0}
 FULL = "ReservationCapacityExceeded - The requested reservation does not have sufficient compatible"
 
 
@@ -217,6 +219,24 @@ def test_what_is_sold_out_does_not_start_and_what_is_reserved_does(ml: Account) 
         ml.cloud.set_size("wide", 1)
     finally:
         ml.faults.no_capacity.clear()
+
+
+@pytest.mark.parametrize(("pods", "most"), [("{}", 3), ('{"env":{"WARM_IP_TARGET":"1"}}', 27)])
+def test_a_full_subnet_starts_no_node(ml: Account, pods: str, most: int) -> None:
+    """A g4dn.xlarge has the 10 addresses of its first interface, of 27 in a /27; one if the
+    vpc-cni is told how many to keep."""
+    (subnet,) = subnets(ml.cloud.account, ml.subnets[:1])
+    block, subnet.cidr_block = subnet.cidr_block, "10.0.0.0/27"
+    addons = ml.cloud.account.clusters["ml"].addons
+    addons["vpc-cni"] = {"configurationValues": pods}
+    try:
+        ml.group("small", subnets=ml.subnets[:1], scalingConfig=SIZES)
+        with pytest.raises(RefusedError, match=r"InsufficientFreeAddressesInSubnet - There are"):
+            ml.cloud.set_size("small", most + 1)
+        ml.cloud.set_size("small", most)
+    finally:
+        subnet.cidr_block = block
+        del addons["vpc-cni"]
 
 
 def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:

@@ -23,6 +23,7 @@ from rehearsal.simulators.aws.instances import (
     sold_out,
     used_vcpus,
     vcpu_limit,
+    why_no_addresses,
 )
 from rehearsal.simulators.aws.launch_templates import groups_refusal, named_template
 from rehearsal.simulators.aws.pod_calls import caller, launch_needs, refusal, request_tags
@@ -170,6 +171,8 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
         return wrong
+    if wrong := why_no_addresses(account, [one.subnet.id], name, 1):
+        return "InsufficientFreeAddressesInSubnet", wrong
     # EC2 keeps reserved instances for the reservation's owner.
     if reserved := take(account, one.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])

@@ -5,6 +5,7 @@ P3), never from the program's catalog: types that only the catalog has are refus
 """
 
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 from typing import Any
 
 from components.catalog import eks as catalog
@@ -122,6 +123,35 @@ def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 
             account.stock.refused(row)
             return True
     return False
+
+
+def why_no_addresses(account: Account, ids: Sequence[str], name: str, more: int) -> str:
+    """EC2's message if the subnets have no addresses for `more` nodes of type `name`; empty if they
+    have. By default the vpc-cni keeps at least all addresses of a node's first interface
+    (aws/amazon-vpc-cni-k8s, docs/eni-and-ip-target.md); AWS reserves five in each subnet."""
+    nodes = [
+        instance(account, each.instance_type)
+        for each in account.backend("ec2").all_instances()
+        if each.subnet_id in ids and each.state not in NOT_RUNNING
+    ]
+    each_has = 1 if _few_addresses(account) else instance(account, name).interfaces[1]
+    used = sum(1 if _few_addresses(account) else row.interfaces[1] for row in nodes)
+    blocks = [IPv4Network(subnet.cidr_block) for subnet in subnets(account, ids)]
+    if more < 1 or used + (more - 1) * each_has < sum(each.num_addresses - 5 for each in blocks):
+        return ""
+    return (
+        f"There are not enough free addresses in subnet '{ids[0]}' to satisfy the requested "
+        "number of instances."
+    )
+
+
+def _few_addresses(account: Account) -> bool:
+    """Whether a cluster's pods have IPv6 addresses, or its vpc-cni is told how many to keep."""
+    return any(
+        (cluster.row.get("kubernetesNetworkConfig") or {}).get("ipFamily") == "ipv6"
+        or "_IP_TARGET" in ((cluster.addons.get("vpc-cni") or {}).get("configurationValues") or "")
+        for cluster in account.clusters.values()
+    )
 
 
 def no_capacity(name: str, zone: str, market: str) -> str:

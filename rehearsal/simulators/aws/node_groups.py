@@ -36,7 +36,11 @@ from rehearsal.simulators.aws.node_join_checks import (
     why_unreachable,
 )
 from rehearsal.simulators.aws.refusal import Refusal, invalid
-from rehearsal.simulators.aws.reservations import why_not_launched, zones_with_room
+from rehearsal.simulators.aws.reservations import (
+    NO_ADDRESSES,
+    why_not_launched,
+    zones_with_room,
+)
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, end_surge, make_group, resize, surge
@@ -155,7 +159,8 @@ def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int
         return issue("NodeCreationFailure", words, name)
     reason = why_not_launched(account, group, nodes)
     if reason := reason or (why_no_disks(account, group.data) if nodes else ""):
-        return issue("AsgInstanceLaunchFailures", reason, name)
+        code = NO_ADDRESSES if NO_ADDRESSES in reason else "AsgInstanceLaunchFailures"
+        return issue(code, reason, name)
     return None
 
 

@@ -14,7 +14,12 @@ from typing import Any
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation
 from rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
-from rehearsal.simulators.aws.instances import no_capacity, sold_out, why_no_quota
+from rehearsal.simulators.aws.instances import (
+    no_capacity,
+    sold_out,
+    why_no_addresses,
+    why_no_quota,
+)
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.rows import Group
 from rehearsal.simulators.reservations import Reservation
@@ -27,6 +32,8 @@ _FILTERS = {
     "reservation-type": "ReservationType",
 }
 """Name of a filter -> member of `CapacityReservation`."""
+NO_ADDRESSES = "InsufficientFreeAddresses"
+"""EKS's code of an issue; EC2's is `InsufficientFreeAddressesInSubnet`."""
 _NO_CAPACITY = (
     "ReservationCapacityExceeded - The requested reservation does not have sufficient compatible "
     "and available capacity for this request."
@@ -66,6 +73,12 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     """Why EC2 does not start `nodes` nodes of this node group, with Auto Scaling's message; empty
     if it does. Reserved instances were counted against the quota when they were reserved."""
     row, target = group.row, _target(group.data)
+    more = nodes - len([*running(account, group), *warm_running(account, group)])
+    if wrong := why_no_addresses(account, row["subnets"], row["instanceTypes"][0], more):
+        return (
+            f"Could not launch On-Demand Instances. {NO_ADDRESSES}InSubnet - {wrong} Launching EC2 "
+            "instance failed."
+        )
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
     spot = row["capacityType"] == "SPOT"
