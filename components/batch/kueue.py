@@ -74,6 +74,15 @@ RULES: list[PolicyRuleArgsDict] = [
 FAIR = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
 """Kueue's own default before the field became required (apis/config/v1beta2 of 0.16.9)."""
 
+TOPOLOGY_GATES = (
+    "TASFailedNodeReplacement",
+    "TASFailedNodeReplacementFailFast",
+    "TASProfileMixed",
+    "TASReplaceNodeOnPodTermination",
+)
+"""On by default; without TopologyAwareScheduling Kueue refuses them at its start since 0.16.9
+(LoadAndValidateFeatureGates in pkg/config/validation.go)."""
+
 TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
     rule("", ["pods"], *_CHANGE),
     rule(GROUP, ["topologies"], "update"),
@@ -135,6 +144,7 @@ def _config(frameworks: Sequence[str], topology: bool) -> dict[str, Any]:
             # used here.
             "MultiKueue": False,
             "TopologyAwareScheduling": topology,
+            **({} if topology else dict.fromkeys(TOPOLOGY_GATES, False)),
             "VisibilityOnDemand": False,
         },
     }

@@ -3,15 +3,18 @@
 import dataclasses
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from components.batch import training
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
 from components.batch.team_args import TeamArgs, TeamQuotaArgs, team_queues
 from components.batch.training_args import TrainingArgs
+from components.catalog import images
 from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
 from components.eks.karpenter_args import Scaler
@@ -273,6 +276,22 @@ def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
 
     assert placing(near()) == (True, True)
     assert placing(batch()) == (False, False)
+
+
+@pytest.mark.parametrize("topology", [False, True])
+def test_the_version_of_kueue_in_clusters_accepts_the_feature_gates(topology: bool) -> None:
+    """Rehearsals run an earlier patch, which checks the gates before it reads the configuration:
+    it starts with gates that 0.16.9 refuses."""
+    known = yaml.safe_load(Path(__file__).with_name("kueue_gates.yaml").read_text(encoding="utf-8"))
+    assert images.KUEUE.tag == known["version"], "read the file again in this version"
+    recording = near() if topology else batch()
+    data = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
+    gates = json.loads(data["controller_manager_config.yaml"])["featureGates"]
+    assert gates.keys() <= {*known["on"], *known["off"]}
+    on = {gate for gate in known["on"] if gates.get(gate, True)}
+    on |= {gate for gate in known["off"] if gates.get(gate)}
+    missing = {gate: set(known["requires"].get(gate, ())) - on for gate in on}
+    assert not {gate: needs for gate, needs in missing.items() if needs}
 
 
 @pytest.mark.parametrize(
