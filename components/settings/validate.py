@@ -15,6 +15,7 @@ from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs
 from ..gpu.workload_args import GpuPodArgs
 from ..platforms import PLATFORMS
+from ..refusal import Refusal
 from .blocks import RUNNING
 from .model import Settings
 
@@ -75,14 +76,15 @@ def check_namespaces(settings: Settings[Any]) -> None:
 
 
 def check_scaling(settings: Settings[Any]) -> None:
-    """Refuses services whose autoscaler the cluster's version of Kubernetes does not accept."""
+    """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
     version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
-    for name, service in settings.running["services"].items():
-        if service.scaling:
-            try:
-                service.scaling.check_zero(int(version[1]) if version else 0)
-            except ValueError as error:
-                raise ValueError(f"{NAMESPACE}:services.{name}.scaling.{error}") from None
+    for block, entries in settings.running.items():
+        for name, entry in entries.items():
+            if scaling := getattr(entry, "scaling", None):
+                try:
+                    scaling.check_zero(int(version[1]) if version else 0)
+                except ValueError as error:
+                    raise Refusal.of(error).under(f"{NAMESPACE}:{block}", name, "scaling") from None
 
 
 def check_groups(settings: Settings[Any]) -> list[str]:
