@@ -83,18 +83,25 @@ def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
 
 @job.command("list", epilog="Example: gpu-cluster job list --namespace team")
 @_where
+@click.option("-A", "--all-namespaces", is_flag=True, help="List those of every namespace.")
 @json_option
-def listed(**where: Any) -> ExitCode:
-    """List the training jobs of a namespace and their progress."""
+def listed(all_namespaces: bool, **where: Any) -> ExitCode:
+    """List the training jobs of a namespace, or of all, and their progress."""
 
     def ask(cluster: Any) -> Answer:
         from stacks.jobs.cluster import row
         from stacks.table import table
 
-        rows = [row(job_set) for job_set in cluster.jobs()]
-        text = f"no jobs in namespace {cluster.namespace}; --namespace names another one"
+        rows = [row(job_set) for job_set in cluster.jobs(everywhere=all_namespaces)]
+        text = (
+            "no jobs in any namespace"
+            if all_namespaces
+            else f"no jobs in namespace {cluster.namespace}; --namespace names another one, "
+            "--all-namespaces lists those of all"
+        )
         if rows:
             keys = ("name", "queue", "nodes", "state", "restarts", "created")
+            keys = ("namespace", *keys) if all_namespaces else keys
             text = table(keys, [[job_set[key] for key in keys] for job_set in rows])
         return ExitCode.OK, {"jobs": rows}, text
 

@@ -95,15 +95,15 @@ class JobCluster:
                 self._ask("patch", prerequisite, {"metadata": {"ownerReferences": [owner]}})
             undo.pop_all()
 
-    def jobs(self) -> list[Object]:
-        """All JobSets in the namespace."""
+    def jobs(self, *, everywhere: bool = False) -> list[Object]:
+        """All JobSets in the namespace, or in all namespaces."""
+        custom, kind = self._custom, (jobset.GROUP, jobset.VERSION)
         try:
             return items(
-                asked(
-                    self._custom.list_namespaced_custom_object,
-                    jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL,
-                )
-            )  # fmt: skip
+                asked(custom.list_cluster_custom_object, *kind, _PLURAL)
+                if everywhere
+                else asked(custom.list_namespaced_custom_object, *kind, self.namespace, _PLURAL)
+            )
         except CheckError as error:
             if "HTTP 404" in str(error):
                 raise CheckError(
@@ -111,7 +111,8 @@ class JobCluster:
                     "stack file, and run pulumi up"
                 ) from None
             denied = "not allowed" in str(error)
-            fix = f" in namespace {self.namespace}; give --namespace, that of your queue"
+            place = "all namespaces" if everywhere else f"namespace {self.namespace}"
+            fix = f" in {place}; give --namespace, that of your queue"
             raise CheckError(f"{error}{fix if denied else ''}") from None
 
     def cancel(self, name: str) -> None:
@@ -245,6 +246,7 @@ def row(job: Object) -> dict[str, Any]:
     labels = job["metadata"].get("labels") or {}
     template = (workers.get("template") or {}).get("spec") or {}
     return {
+        "namespace": job["metadata"].get("namespace", ""),
         "name": job["metadata"]["name"],
         "queue": labels.get(names.QUEUE_LABEL, ""),
         "nodes": template.get("completions", ""),

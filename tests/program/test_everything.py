@@ -329,6 +329,30 @@ def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield from (part for part in within(each.inputs) if "containers" in part)
 
 
+def job_pods(config: dict[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The metadata and the spec of the pods of Jobs and training jobs."""
+    read = settings.from_config(as_engine_config(config))
+    for kind, names in (("Job", read.workloads), ("JobSet", read.training_jobs)):
+        for each in objects(config, kind):
+            if each.inputs["metadata"].get("name") in names:
+                for template in within(each.inputs):
+                    if "containers" in template.get("spec", {}):
+                        yield template.get("metadata", {}), template["spec"]
+
+
+def job_is_kept(config: dict[str, Any]) -> bool:
+    """Autopilot does not take the annotation of Spot pods."""
+    read = settings.from_config(as_engine_config(config))
+    spot = {name for name, pool in read.pools.items() if pool.pool.spot}
+    pods = [*job_pods(config)]
+    assert pods
+    kept = ("cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt")
+    return all(
+        {*kept} & {*metadata.get("annotations", {})} or (spot and not scaler(config).spot_stays)
+        for metadata, _ in pods
+    )
+
+
 def teams(config: dict[str, Any]) -> set[str]:
     """The namespaces of teams."""
     return {
@@ -375,6 +399,31 @@ GUARANTEES: Mapping[tuple[str, str], Callable[[dict[str, Any]], bool]] = {
     ("reference/security.md", "program: one for each training job"): lambda config: (
         {*config["gpu-cluster:trainingJobs"]}
         <= {each.inputs["metadata"]["name"] for each in objects(config, "NetworkPolicy")}
+    ),
+    ("explanation/jobs.md", "of training jobs therefore carry"): job_is_kept,
+    ("explanation/jobs.md", "`podFailurePolicy` on `DisruptionTarget`"): lambda config: all(
+        "DisruptionTarget" in json.dumps(each.inputs["spec"]["podFailurePolicy"])
+        for each in objects(config, "Job")
+        if each.inputs["metadata"].get("name") in config.get("gpu-cluster:workloads", {})
+    ),
+    ("explanation/jobs.md", "JobSet's failure policy"): lambda config: all(
+        each.inputs["spec"]["failurePolicy"]["rules"] for each in objects(config, "JobSet")
+    ),
+    ("explanation/jobs.md", "are spread with `minDomains`"): lambda config: all(
+        [rule for rule in spec["topologySpreadConstraints"] if rule["minDomains"] > 1]
+        for each in objects(config, "JobSet")
+        for spec in (part for part in within(each.inputs) if "containers" in part)
+    ),
+    ("explanation/jobs.md", "get a memory volume there"): lambda config: all(
+        [volume for volume in spec["volumes"] if volume.get("emptyDir", {}).get("medium")]
+        for each in objects(config, "JobSet")
+        for spec in (part for part in within(each.inputs) if "containers" in part)
+    ),
+    ("explanation/jobs.md", "on all ports, because NCCL"): lambda config: all(
+        rule["from"] and "ports" not in rule
+        for each in objects(config, "NetworkPolicy")
+        if each.inputs["metadata"]["name"] in config["gpu-cluster:trainingJobs"]
+        for rule in each.inputs["spec"]["ingress"]
     ),
     ("how-to/teams.md", "enforce the Pod Security Standard `baseline`"): lambda config: (
         teams(config) <= baseline(config)

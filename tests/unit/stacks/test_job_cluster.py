@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.jobs.cluster import JobCluster
+from stacks.jobs.cluster import JobCluster, row
 from stacks.jobs.submitted import Job
 from stacks.outcome import CheckError
 
@@ -251,6 +251,17 @@ def test_a_cluster_without_job_sets_is_told_what_it_lacks(
     server.refused = {("GET", JOB_SETS): 404}
     with pytest.raises(CheckError, match=r"has no JobSet, .* set batch\.jobSet: true"):
         cluster.jobs()
+
+
+def test_jobs_of_all_namespaces_are_listed(server: Server, cluster: JobCluster) -> None:
+    """Which most users may not; they are told to name theirs."""
+    everywhere = "jobset.x-k8s.io/v1alpha2/jobsets"
+    rows = [{"metadata": {"name": "a", "namespace": "team-a"}, "spec": {"replicatedJobs": []}}]
+    server.objects = {f"{everywhere}/a": rows[0]}
+    assert [row(job)["namespace"] for job in cluster.jobs(everywhere=True)] == ["team-a"]
+    server.refused = {("GET", everywhere): 403}
+    with pytest.raises(CheckError, match=r"HTTP 403 .* in all namespaces; give --namespace"):
+        cluster.jobs(everywhere=True)
 
 
 def test_a_list_without_rights_says_to_name_the_namespace(
