@@ -182,6 +182,8 @@ def test_a_user_submits_lists_and_cancels_a_job(
         "train-gpu allows, at most 2; lower it, or raise maxNodes\n",
     )
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
+    everywhere = json.loads(user.run("list", "--all-namespaces", "--json")[1])["jobs"]
+    assert ("default", "first") in [(row["namespace"], row["name"]) for row in everywhere]
     assert "already has a job of that name" in user.submit()[2]
     deadline, logs = time.monotonic() + SECONDS, []
     while (states := user.states()) != ["completed"]:
