@@ -79,7 +79,8 @@ def check_scaling(settings: Settings[Any]) -> None:
     """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
     version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
     for block, entries in settings.running.items():
-        for name, entry in entries.items():
+        # A block without names, such as gpuTest, is one entry or None.
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
             if scaling := getattr(entry, "scaling", None):
                 try:
                     scaling.check_zero(int(version[1]) if version else 0)
