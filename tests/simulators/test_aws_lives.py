@@ -96,6 +96,24 @@ def test_every_row_has_a_life_in_which_its_tags_change() -> None:
     assert [token for token, row in rows().items() if row.tags and len(tags[token]) < 2] == []
 
 
+@pytest.mark.parametrize(
+    ("token", "lists"), [(aws.SECURITY_GROUP, ("ingress", "egress")), (aws.TABLE, ("routes",))]
+)
+def test_an_empty_list_removes_what_no_list_keeps(
+    stack: AwsStack, token: str, lists: tuple[str, ...]
+) -> None:
+    """The provider declares these as attributes, which are not blocks; a left-out list stays."""
+    vpc = {"vpcId": f"@{aws.VPC}@net"}
+    route = [{"cidrBlock": "10.9.0.0/16", "gatewayId": f"@{aws.GATEWAY}@net"}]
+    full = {name: route if name == "routes" else [_SSH] for name in lists}
+    stack.up(token, "emptied", resolved(stack, vpc | full))
+    assert not stack.diff(token, "emptied", resolved(stack, vpc))[0]
+    empty = resolved(stack, vpc | {name: [] for name in lists})
+    assert set(stack.diff(token, "emptied", empty)[0]) == {f"{name}[0]" for name in lists}
+    assert list(complaints(stack, token, "emptied", empty)) == []
+    stack.delete(token, "emptied")
+
+
 @pytest.mark.prove(reason="each input of each type; the lives change the tags of all")
 @pytest.mark.xdist_group("round trips on AWS")
 @pytest.mark.parametrize("token", sorted(rows()))

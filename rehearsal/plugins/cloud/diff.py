@@ -114,7 +114,8 @@ class Comparison:
     ) -> Iterator[Change]:
         element = element_of(kind) or Any
         each = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
-        if is_left_out(new, old) and pattern in self.facts.kept_when_removed:
+        left_out = is_left_out(new, old) and pattern not in self.facts.attributes
+        if left_out and pattern in self.facts.kept_when_removed:
             return
         if pattern in self.facts.sets:
             old, new = self._unmatched(old, new, element, path, each)

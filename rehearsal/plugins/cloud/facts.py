@@ -29,6 +29,7 @@ class Facts:
     not_inputs: frozenset[str] = frozenset()
     same_beside: Mapping[str, str] = field(default_factory=dict)
     same_when_unknown: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
     arns: frozenset[str] = frozenset()
@@ -174,6 +175,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         same_beside=row.get("same_beside", {}),
         same_when_unknown=frozenset(row.get("same_when_unknown", ())),
         not_inputs=frozenset(row.get("not_inputs", ())),
+        attributes=frozenset(row.get("attributes", ())),
         sets=frozenset(row.get("sets", ())),
         patterns=row.get("patterns", {}),
         arns=frozenset(row.get("arns", ())),

@@ -113,7 +113,8 @@ def merge(
             inputs = inputs if isinstance(inputs, dict) else {}
             merged[name] = merge(inputs, current, value, known, _pattern(pattern, name))
         elif _pattern(pattern, name) in known.kept_when_removed and (
-            is_left_out(value, current) or (value == "" and current is not None)
+            (is_left_out(value, current) and _pattern(pattern, name) not in known.attributes)
+            or (value == "" and current is not None)
         ):
             merged[name] = current
         else:
