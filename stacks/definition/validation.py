@@ -285,13 +285,24 @@ def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
 
 
 def _without_share(config: dict[str, Any], pool: str) -> set[str]:
-    """Removes teams' shares of a pool, and teams with no other share; returns their names."""
+    """Removes teams' shares of a pool, and teams with no other share; returns their names. Their
+    namespaces stay, for what else is in them."""
     teams = config.get("gpu-cluster:teams")
+    before = dict(teams) if isinstance(teams, dict) else {}
 
     def only(team: Any) -> bool:
         return bool(team["gpus"].pop(pool, None) is not None and not team["gpus"])
 
-    return _drop(teams, only)
+    lost = _drop(teams, only)
+    created: dict[str, Any] = {
+        f"{namespace}": {}
+        for team in lost
+        for namespace in before[team].get("namespaces") or [team]
+    }
+    if created:
+        key = "gpu-cluster:namespaces"
+        config[key] = {**created, **(config.get(key) or {})}
+    return lost
 
 
 def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:

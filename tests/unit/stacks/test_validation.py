@@ -17,7 +17,9 @@ from stacks.definition.positions import position
 from stacks.definition.settings import config_of, settings_of
 from stacks.definition.validation import Finding, findings, refusals
 from stacks.outcome import ExitCode
-from tests.program.environments import without_keys
+from tests.program.environments import values_of, without_keys
+from tests.program.everything import EVERYTHING
+from tests.program.everything import config_of as everything_of
 from tests.unit.cli.test_stack_schema import refused
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -90,6 +92,21 @@ def test_teams_of_a_refused_pool_have_no_findings() -> None:
     assert [line.partition(": ")[0] for line in found] == [
         "gpu-cluster:gpuPools.train-gpu.maxNodes", "gpu-cluster:teams.vision.gpus.other",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stack", [*SAMPLES, *EVERYTHING])
+def test_one_wrong_value_in_a_pool_is_one_finding(stack: str) -> None:
+    """Nothing that only depends on the pool has one, such as a claim in its team's namespace."""
+    config = everything_of(stack) if stack in EVERYTHING else values_of(stack)
+    pools = config["gpu-cluster:gpuPools"]
+    accounts = config.setdefault("gpu-cluster:serviceAccounts", {})
+    accounts |= {f"of-{team}": {"namespace": team} for team in config.get("gpu-cluster:teams", ())}
+    for name, pool in pools.items():
+        key = next(iter(pool))
+        wrong = {**pools, name: {**pool, key: [[]]}}
+        found = list(refusals({**config, "gpu-cluster:gpuPools": wrong}))
+        assert len(found) == 1, found
+        assert found[0].startswith(f"gpu-cluster:gpuPools.{name}.{key}")
 
 
 @pytest.mark.parametrize("stack", SAMPLES)
