@@ -3,15 +3,36 @@
 DaemonSets use part of it: a pod that requests this much may still not fit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 _Tiers = Sequence[tuple[float, float]]
+_Points = Sequence[tuple[float, float]]
 _REST: Final = float("inf")
 _CPU: Final[_Tiers] = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 """(cores, share of each that is reserved), the first cores first: the same on GKE and EKS."""
-_GKE_MEMORY: Final[_Tiers] = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
-"""(GiB, share of them that is reserved)."""
+_GKE_MEMORY: Final[_Tiers] = (
+    (4000, 0.25), (4000, 0.20), (8000, 0.10), (112_000, 0.06), (_REST, 0.02)
+)  # fmt: skip
+"""(MiB, share of them that is reserved)."""
+_GKE_KERNEL: Final[Mapping[str, _Points]] = {
+    "cos": ((4, 177), (8, 247), (64, 1231), (256, 4222), (1922, 30_886)),
+    "ubuntu": ((4, 183), (8, 253), (64, 1238), (256, 4233), (1922, 30_897)),
+    "cos-arm64": ((4, 178), (16, 412), (64, 1350), (192, 3757)),
+}
+"""Image and architecture -> GiB of memory and MiB of it that the kernel does not report."""
+_GKE_SYSTEM_DISK: Final[Mapping[str, _Points]] = {
+    "cos": ((15, 4512), (100, 5885), (1000, 20_295), (10_000, 164_309)),
+    "ubuntu": ((15, 1548), (100, 4279), (1000, 33_139), (10_000, 321_714)),
+    "cos-arm64": ((15, 4577), (100, 5949), (1000, 20_359), (10_000, 164_373)),
+}
+"""The same of a boot disk and the image's own files: config/os-reserved.yaml of GKE 1.36 in
+GoogleCloudPlatform/cluster-autoscaler (7d250507, read 2026-11-28), without the sizes in between
+that lie on the line."""
+_GKE_SSD_RESERVED: Final = {1: 50, 2: 75}
+_GKE_SSDS_RESERVED: Final = 100
+"""GiB by number of local SSDs: pkg/cloudprovider/gke/reserved.go there."""
 _GKE_EVICTION_MIB: Final = 100
 _EKS_MIB: Final = 255
 _EKS_EVICTION_MIB: Final = 100
@@ -23,18 +44,28 @@ _EC2_KERNEL: Final = 0.075
 for all instance types (karpenter-provider-aws, vmMemoryOverheadPercent)."""
 
 
-def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
-    """Thousandths of a core, and MiB: cloud.google.com/kubernetes-engine/docs/concepts, "Plan node
-    sizes" (read 2026-11-21)."""
-    memory = (memory_gib - _kept(memory_gib, _GKE_MEMORY)) * 1024 - _GKE_EVICTION_MIB
-    return _millis(vcpu), round(memory)
+def gke(vcpu: int, memory_gib: float, image: str = "cos") -> tuple[int, int]:
+    """Thousandths of a core, and MiB: reserved.go in pkg/cloudprovider/gke of GKE's autoscaler,
+    which has the shares of cloud.google.com, "Plan node sizes", for 1000 MiB instead of GiB.
+    `image`: `cos`, `ubuntu` or `cos-arm64`."""
+    total = memory_gib * 1024
+    kept = _line(_GKE_KERNEL[image], memory_gib) + _kept(total, _GKE_MEMORY)
+    return _millis(vcpu), int(total - kept - _GKE_EVICTION_MIB)
 
 
-def gke_disk(disk_gb: int) -> int:
-    """The MiB of a boot disk that GKE leaves for pods: a tenth is kept free, and the system has
-    half of it, 6 GiB and 35 %, or 100 GiB, whichever is less (the same page)."""
-    system = min(disk_gb * 0.5, 6 + disk_gb * 0.35, 100)
-    return int((disk_gb * 0.9 - system) * 1024)
+def gke_disk(disk_gb: int, image: str = "cos") -> int:
+    """The MiB of a boot disk that GKE leaves for pods: a tenth of what the image leaves is kept
+    free, and the system has half of the disk, 6 GiB and 35 %, or 100 GiB, whichever is less."""
+    system = min(disk_gb // 2, 6 + int(disk_gb * 0.35), 100)
+    image_mib = _line(_GKE_SYSTEM_DISK[image], disk_gb)
+    return max(int((disk_gb * 1024 - image_mib) * 0.9 - system * 1024), 0)
+
+
+def gke_ssds(count: int, total_gib: int) -> int:
+    """The most MiB that GKE leaves for pods on a machine whose local SSDs it uses instead: their
+    file system takes up to 2 % (cloudprovider/gce/reserved.go of kubernetes/autoscaler)."""
+    reserved = _GKE_SSD_RESERVED.get(count, _GKE_SSDS_RESERVED)
+    return int((total_gib * 0.9 - reserved) * 1024)
 
 
 def eks(
@@ -58,6 +89,14 @@ def eks(
     least = None if pods is None else int(memory * (1 - _EC2_KERNEL)) - reserved
     millis = _millis(vcpu) if cpu is None else vcpu * 1000 - cpu
     return millis - more_cpu, round(memory) - reserved, least
+
+
+def _line(points: _Points, amount: float) -> float:
+    """What belongs to `amount`, on the lines through the origin and the points."""
+    (low, least), (high, most) = next(
+        (pair for pair in pairwise([(0.0, 0.0), *points]) if amount <= pair[1][0]), points[-2:]
+    )
+    return least + (most - least) * (amount - low) / (high - low)
 
 
 def _millis(vcpu: int) -> int:

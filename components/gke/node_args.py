@@ -170,7 +170,7 @@ class GkeKubeletArgs:
                 )
         size, files = self.container_log_max_size, self.container_log_max_files
         logs = quantity.parse(size or "10Mi") * (files or 5)
-        storage = disk_gb + 375 * machine.local_ssds
+        storage = disk_gb + (machine.local_ssd_gib or 0)
         if (size or files) and logs > Decimal(storage * 2**30) / 100:
             key = "containerLogMaxSize" if size else "containerLogMaxFiles"
             raise ValueError(

@@ -547,7 +547,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self._discovered, **self.labels}
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
-        cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
+        image = "cos-arm64" if self.machine.arch == "arm64" else self.os_image
+        cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib, image)
         memory_mib -= self.linux.hugepages_mib if self.linux else 0
         return GpuPool(
             name=name,
@@ -555,8 +556,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
-            # Local SSDs are used instead of the boot disk.
-            disk_mib=None if self.machine.local_ssds else room.gke_disk(self.disk_size_gb),
+            disk_mib=room.gke_ssds(self.machine.local_ssds, self.machine.local_ssd_gib or 0)
+            if self.machine.local_ssds
+            else room.gke_disk(self.disk_size_gb, image),
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,

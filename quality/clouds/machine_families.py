@@ -16,7 +16,8 @@ _SOURCES = "pkg/cloudprovider/gke/machinetypes"
 _HEAD = """\
 # Written by `python -m quality clouds --autoscaler FOLDER`, not by hand: GKE's machine families,
 # and the machine types that include GPUs. `boot` and `attach`: disk types of nodes that are not
-# confidential; `gigantic`: huge pages of 1 GiB; `ssds`: local SSDs that a machine always has.
+# confidential; `gigantic`: huge pages of 1 GiB; `ssds`: local SSDs that a machine always has,
+# `ssd_gib`: the size of each. `reserved`: physical and reserved bytes, for GKE's newest version.
 """
 _FAMILY = re.compile(
     r"RegisterMachineFamily\(MachineFamily\{(.*?)^\t\}\)", re.DOTALL | re.MULTILINE
@@ -42,14 +43,40 @@ def write(folder: Path) -> list[str]:
         assert name
         families[name[1]] = _family(body, constants)
         machines |= dict(_machines(body, constants))
+    for key, gib in re.findall(
+        r"(\w+)\.Name\(\):\s+(\d+)", code[code.index("LocalSSDDiskSizes =") :]
+    ):
+        families[key.lower()]["ssd_gib"] = int(gib)
+    reserved = _reserved(_git(folder, "show", "HEAD:config/os-reserved.yaml"))
+    rows = {"families": families, "machines": machines, "reserved": reserved}
     before = yaml.safe_load(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    if before.get("families") == families and before.get("machines") == machines:
+    if rows.items() <= before.items():
         return []
     about = {"source": f"GoogleCloudPlatform/cluster-autoscaler@{revision}", "read": date.today()}
-    rows = {**about, "families": families, "machines": machines}
-    text = yaml.safe_dump(rows, default_flow_style=None, sort_keys=False, width=100)
+    text = yaml.safe_dump({**about, **rows}, default_flow_style=None, sort_keys=False, width=100)
     FILE.write_text(_HEAD + text, encoding="utf-8")
     return [FILE.name]
+
+
+def _reserved(text: str) -> dict[str, Any]:
+    """Resource -> image and architecture -> physical and reserved bytes, by size."""
+    result: dict[str, Any] = {}
+    for resource, listed in yaml.load(text, yaml.CSafeLoader).items():
+        # Confidential nodes are not simulated.
+        rows = [row for row in listed if not row.get("confidential")]
+        for image in sorted({(row["osDistribution"], row["architecture"]) for row in rows}):
+            own = [row for row in rows if (row["osDistribution"], row["architecture"]) == image]
+            newest = max({v for row in own for v in row["nodeVersions"]}, key=_numbers)
+            result.setdefault(resource, {})["-".join(image)] = sorted(
+                [row["physicalBytes"], row["reservedBytes"]]
+                for row in own
+                if newest in row["nodeVersions"]
+            )
+    return result
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def _family(body: str, constants: Mapping[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from components.catalog.gke import (
     region_of,
 )
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
+from rehearsal.simulators.google.container.machine_families import local_ssds, system_reserved
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, max_pods, queued
 from rehearsal.simulators.google.container.node_features import (
     FEATURES,
@@ -30,7 +31,11 @@ _MAX_PODS = 110
 _SHARED_CORE = ("e2-micro", "e2-small", "e2-medium")
 _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
-_MEMORY_TIERS = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
+_MEMORY_TIERS = ((4000, 0.25), (4000, 0.20), (8000, 0.10), (112_000, 0.06), (_REST, 0.02))
+_SSD_FILE_SYSTEM = {1: 7_289_472, 2: 13_725_224, 4: 26_332_924, 8: 51_556_096,
+                    16: 52_837_800, 24: 78_686_620}  # fmt: skip
+"""KiB that the file system of as many local SSDs takes, measured: cloudprovider/gce/reserved.go
+in kubernetes/autoscaler, read 2026-11-28. More than 24 were not measured."""
 
 
 def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
@@ -140,32 +145,51 @@ def _machine(config: Mapping[str, Any]) -> MachineType:
 
 def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
     config = pool["config"]
-    capacity = allocatable(_machine(config), config["diskSizeGb"], max_pods(pool))
+    image = "ubuntu" if node_os(config["imageType"]) == "ubuntu" else "cos"
+    capacity = allocatable(_machine(config), config["diskSizeGb"], max_pods(pool), image)
     for feature in FEATURES:
         capacity |= feature.capacity(pool)
     return capacity
 
 
-def allocatable(machine: MachineType, disk_gb: int, pods: int = _MAX_PODS) -> dict[str, str]:
-    """The resources that GKE leaves for pods, as Kubernetes quantities.
+def allocatable(
+    machine: MachineType, disk_gb: int, pods: int = _MAX_PODS, image: str = "cos"
+) -> dict[str, str]:
+    """The resources that GKE leaves for pods, as Kubernetes quantities, as its autoscaler works
+    them out: GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/cloudprovider/gke/reserved.go.
 
-    General knowledge, accurate enough for scheduling: of CPU it reserves 6 % of the first core, 1 %
-    of the second, 0.5 % of the next two and 0.25 % of the rest; of memory 25 % of the first 4 GiB,
-    20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest, and 100 MiB.
+    Of CPU it reserves 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of
+    the rest; of memory what the kernel has, 25 % of the first 4000 MiB, 20 % of the next 4000, 10 %
+    of the next 8000, 6 % of the next 112,000, 2 % of the rest, and 100 MiB.
     """
     if machine.name in _SHARED_CORE:
         milli = 940
     else:
         milli = round((machine.vcpu - _share(machine.vcpu, _CPU_TIERS)) * 1000)
-    mebibytes = round((machine.memory_gib - _share(machine.memory_gib, _MEMORY_TIERS)) * 1024) - 100
-    disk = disk_gb * 10**9 / 2**30
-    system = min(disk * 0.5, 6 + disk * 0.35, 100)
+    mebibytes = int(machine.memory_gib * 1024)
+    kube = int(_share(mebibytes, _MEMORY_TIERS))
+    image = f"{image}-{machine.arch}"
+    kernel = system_reserved("memory", image, mebibytes * 2**20) / 2**20
     return {
         "cpu": f"{milli}m",
-        "memory": f"{mebibytes}Mi",
-        "ephemeral-storage": f"{max(int(disk * 0.9 - system), 1)}Gi",
+        "memory": f"{int(mebibytes - kernel - kube - 100)}Mi",
+        "ephemeral-storage": str(_disk(machine, disk_gb, image)),
         "pods": str(pods),
     }
+
+
+def _disk(machine: MachineType, disk_gb: int, image: str) -> int:
+    """Bytes for pods, of which a tenth is kept free: on the local SSDs that the machine always has,
+    else on the boot disk, whose GB are GiB."""
+    count, gib = local_ssds(machine.name)
+    if count:
+        measured = next((c for c in sorted(_SSD_FILE_SYSTEM) if c >= count), max(_SSD_FILE_SYSTEM))
+        capacity = count * gib * 2**30 - _SSD_FILE_SYSTEM[measured] * 2**10
+        reserved = {1: 50, 2: 75}.get(count, 100)
+    else:
+        capacity = disk_gb * 2**30 - system_reserved("disk", image, disk_gb * 2**30)
+        reserved = min(int(disk_gb * 0.5), 6 + int(disk_gb * 0.35), 100)
+    return max(int(capacity * 0.9) - reserved * 2**30, 1)
 
 
 def _share(amount: float, tiers: tuple[tuple[float, float], ...]) -> float:

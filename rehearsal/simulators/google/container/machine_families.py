@@ -37,6 +37,21 @@ def features(name: str) -> Mapping[str, Any]:
     return {**_table()["families"][family], **_table()["machines"].get(name, {})}
 
 
+def local_ssds(name: str) -> tuple[int, int]:
+    """How many local SSDs a machine always has, and the GiB of each."""
+    row = features(name)
+    return row.get("ssds", 0), row.get("ssd_gib", 375)
+
+
+def system_reserved(resource: str, image: str, size: int) -> int:
+    """Bytes of `memory` or `disk` that a node's system has: between two sizes of the table on the
+    line through both (pkg/cloudprovider/gke/nodetemplate, system_reserved_config.go)."""
+    rows = [(0, 0), *_table()["reserved"][resource][image]]
+    upper = next((i for i, row in enumerate(rows) if row[0] >= size and i), len(rows) - 1)
+    (x1, y1), (x2, y2) = rows[upper - 1], rows[upper]
+    return int(y1 + (size - x1) / (x2 - x1) * (y2 - y1))
+
+
 def check_boot_disk(config: Mapping[str, Any]) -> None:
     """Raises ApiError, with Compute Engine's message, for an unsupported type of the boot disk."""
     machine, disk = str(config["machineType"]), str(config["diskType"])
@@ -84,8 +99,8 @@ def _kubelet(config: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]
     if not 10 <= mib <= 500:
         yield f"containerLogMaxSize '{size}' must be between 10Mi and 500Mi"
     files = int(kubelet.get("containerLogMaxFiles") or 5)
-    machine = machine_type(str(config["machineType"]))
-    storage = int(config["diskSizeGb"]) + 375 * (machine.local_ssds if machine else 0)
+    count, gib = local_ssds(str(config["machineType"]))
+    storage = int(config["diskSizeGb"]) + count * gib
     given = {"containerLogMaxSize", "containerLogMaxFiles"} & kubelet.keys()
     if given and files * mib / 1024 > storage / 100:
         yield f"{files} log files of {size} exceed 1% of the node's storage of {storage} GB"
