@@ -84,7 +84,10 @@ def here(stack: str, machine: Machine) -> HostNode:
     programs = {
         "/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin"),
         "/usr/bin/mps-control-daemon": tools.binary("mps-control-daemon"),
-        f"{overrides.SHIMS}/nvidia-smi": Path(__file__).with_name("nvidia-smi.sh"),
+        **{
+            f"{overrides.SHIMS}/{name}": Path(__file__).with_name("driver-program.sh")
+            for name in ("nvidia-smi", "nvidia-cuda-mps-control")
+        },
     }
     if (server := DRIVER_FOLDER / "bin" / MPS_SERVER).exists():
         programs[f"/usr/bin/{MPS_SERVER}"] = server
