@@ -11,7 +11,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.existing import with_real_node
 from rehearsal.gpu_node import host_driver, overrides, pytorch, runtime_config
 from rehearsal.gpu_node.host_driver import Driver
-from rehearsal.gpu_node.machine import DRIVER_FOLDER, NAME, Machine, NodeError
+from rehearsal.gpu_node.machine import NAME, Machine, NodeError
 from rehearsal.gpu_node.node import RealNode
 from rehearsal.gpu_node.overrides import POOLS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
@@ -21,8 +21,6 @@ from rehearsal.simulators.inventory import checked_machines, described_machines
 from stacks.definition.settings import config_of, is_existing, platform_of
 from stacks.outcome import CheckError
 
-MPS_SERVER = "nvidia-cuda-mps-server"
-"""MPS's control program, which has no PATH, finds it in the usual folders only."""
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
 )  # fmt: skip
@@ -83,14 +81,7 @@ def here(stack: str, machine: Machine) -> HostNode:
     """
     programs = {
         "/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin"),
-        "/usr/bin/mps-control-daemon": tools.binary("mps-control-daemon"),
-        **{
-            f"{overrides.SHIMS}/{name}": Path(__file__).with_name("driver-program.sh")
-            for name in ("nvidia-smi", "nvidia-cuda-mps-control")
-        },
     }
-    if (server := DRIVER_FOLDER / "bin" / MPS_SERVER).exists():
-        programs[f"/usr/bin/{MPS_SERVER}"] = server
     found = pytorch.find()
     if found is not None:
         programs[str(found.binary)] = found.binary

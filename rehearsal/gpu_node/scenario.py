@@ -74,8 +74,6 @@ class RealNodeRehearsal(Rehearsal):
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pulumi up with one pod more than shares", self._share_pods),
                 ("pods share them", self._shares_run),
-                ("pulumi up with MPS", self._share_by_mps),
-                ("pods share them by MPS", self._mps_shares_run),
             )
         )
 
@@ -206,7 +204,10 @@ class RealNodeRehearsal(Rehearsal):
         api.create(exporter.PODS, exporter.manifest(pool, overrides.SAMPLE))
         try:
             self._until(
-                lambda: self._view.ended(exporter.POD),
+                lambda: (
+                    self._view.ended(exporter.POD)
+                    and phase(self._view.pod(exporter.POD)) in ("succeeded", "failed")
+                ),
                 lambda: self._view.not_running([exporter.POD]),
             )
             self._heard(exporter.POD)
@@ -320,34 +321,6 @@ class RealNodeRehearsal(Rehearsal):
             f"{' and '.join(sorted(_without_uuid(gpu_models)))}; {waits} waits"
         )
 
-    def _share_by_mps(self) -> str:
-        self._take_variables(False)
-        pool, pods = self.overrides.pool, REPLICAS * len(self.machine.gpus)
-        self._edit(lambda config: overrides.shared(config, pool, REPLICAS, "mps"))
-        first = self._up()
-        self._edit(lambda config: overrides.sharing_pods(config, pool, pods, self._training))
-        return f"{first}, then {self._up()}"
-
-    def _mps_shares_run(self) -> str:
-        names = list(self._workloads())
-        self._until(
-            lambda: len(self._view.running(names)) == len(names),
-            lambda: self._view.not_running(names),
-        )
-        for name in names:
-            self._heard(name, f"{name} with MPS", "computed" if self.pytorch else "GPU")
-        (daemon,) = [
-            pod["metadata"]["name"]
-            for pod in self.sandbox.cluster_cache.pods
-            if pod["metadata"]["name"].startswith("nvidia-mps-control-daemon")
-            and pod["spec"].get("nodeName") == NAME
-        ]
-        log = self._view.log(daemon, "kube-system")
-        clients = sum("NEW CLIENT" in line for line in log.splitlines())
-        if self.pytorch and not clients:
-            raise Failure(f"no pod is a client of {daemon}: {' | '.join(log.splitlines()[-3:])}")
-        return f"{len(names)} pods at once; the MPS daemon had {clients} clients"
-
     def _gone(self) -> str:
         """Does not wait for a deleted sample's pod: a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
@@ -373,10 +346,10 @@ class RealNodeRehearsal(Rehearsal):
     def _stack_file(self) -> Path:
         return self.sandbox.program.file
 
-    def _heard(self, name: str, title: str = "", word: str = "GPU") -> None:
+    def _heard(self, name: str, title: str = "") -> None:
         """Records a sample's output, which must come from the driver, under a title."""
         self._until(
-            lambda: word in self._view.log(name),
+            lambda: "GPU" in self._view.log(name),
             lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
         said = _SERIAL.sub(r"\1...", self._view.log(name))

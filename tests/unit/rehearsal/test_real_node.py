@@ -31,7 +31,6 @@ from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report_blocks import blocks
-from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.simulators.inventory import inventory
 from stacks.definition.names import StackError
@@ -242,12 +241,6 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     assert found.gpu_test is None
     assert found.pools["gpus"].pool.allocatable == 4
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
-    training = Training(pytorch=how, folder=Path("/checkpoints"))
-    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4, "mps"))
-    overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5, training))
-    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    assert found.workloads["share-1"].env["PATH"].startswith("/x:")
-    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
