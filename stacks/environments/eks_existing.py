@@ -20,6 +20,19 @@ QUESTIONS = (
     Question("subnet_ids", "private subnets of its VPC, comma-separated", SUBNET, many=True),
 )
 
+DEFAULT_SCALER = "cluster-autoscaler"
+_INSTALLED = {
+    DEFAULT_SCALER: [
+        "autoscaler: {} # remove this line if the cluster already has Cluster Autoscaler"
+    ],
+    "karpenter": [
+        "karpenter: {} # if the cluster already has Karpenter, instead of this line",
+        "# karpenterNodeRole: NAME, the role of that Karpenter's nodes",
+    ],
+}
+"""Scaler -> the lines that install it; nothing installs Auto Mode."""
+_REPAIR = "nodeRepair: { enabled: false } # true if the cluster has eks-node-monitoring-agent"
+
 
 def provider(choices: Choices) -> list[str]:
     """Implements `Environment`."""
@@ -30,6 +43,7 @@ def provider(choices: Choices) -> list[str]:
 def parts(choices: Choices) -> Parts:
     """Implements `Environment`."""
     offer = offer_for(choices, "aws", choices.location or LOCATION)
+    scaler = choices.scaler or DEFAULT_SCALER
     version = choices.kubernetes_version or DEFAULT_VERSION
     subnets = choices.subnet_ids or (SUBNET,)
     groups = ", ".join(map(scalar, choices.security_group_ids))
@@ -43,7 +57,7 @@ def parts(choices: Choices) -> Parts:
             f"  securityGroupIds: [{groups}]"
             if groups
             else "  # securityGroupIds: that of the other nodes, if they have a separate one",
-            "autoscaler: {} # remove this line if the cluster already has Cluster Autoscaler",
+            *_INSTALLED.get(scaler, ()),
         ],
         [
             f"instanceTypes: [{offer.machine}]",
@@ -53,7 +67,7 @@ def parts(choices: Choices) -> Parts:
                 if len(subnets) > 1
                 else []
             ),
-            "nodeRepair: { enabled: false } # true if the cluster has eks-node-monitoring-agent",
+            *([_REPAIR] if scaler == DEFAULT_SCALER else []),
         ],
         1,
     )

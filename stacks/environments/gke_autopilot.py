@@ -22,6 +22,11 @@ def parts(choices: Choices) -> Parts:
     return (
         f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",
         [f"location: {scalar(place)}", *reachable(choices), *network(choices)],
-        [f"accelerator: {offer.accelerator}", *capacity(offer)],
+        [
+            f"accelerator: {offer.accelerator}",
+            # A compute class has nodes of one size; without one, each pod gets its own.
+            *([f"gpusPerNode: {offer.gpus}"] if choices.scaler else []),
+            *capacity(offer),
+        ],
         offer.gpus,
     )

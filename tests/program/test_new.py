@@ -6,6 +6,9 @@ import pytest
 import yaml
 
 from components.catalog import images
+from components.platforms import PLATFORMS
+from components.scalers import scalers
+from stacks.definition.validation import refusals
 from stacks.environments.new_stack import Choices, text
 from tests.components import recording
 from tests.components.recording import record
@@ -18,19 +21,26 @@ EXISTING = {"gke": GKE, "eks": EKS}
 
 
 @pytest.mark.parametrize(
-    ("platform", "existing"),
-    [("gke", ""), ("gke-autopilot", ""), ("eks", ""), ("existing", ""),
-     *((platform, "platform") for platform in EXISTING)],
+    ("platform", "existing", "scaler"),
+    [(platform.removesuffix("-existing"), "platform" if row.added else "", scaler)
+     for platform, row in PLATFORMS.items() if row.environment
+     for scaler in ("", *scalers(row.settings.CLUSTER))],
 )  # fmt: skip
 def test_a_new_environment_is_previewed(
-    monkeypatch: pytest.MonkeyPatch, platform: str, existing: str
+    monkeypatch: pytest.MonkeyPatch, platform: str, existing: str, scaler: str
 ) -> None:
-    """With the pool and the job that the file has, and what the program adds."""
+    """With the pool and the job that the file has, and what the program adds; every scaler of the
+    platform can be chosen."""
     if existing:
-        answer: dict[Any, Any] = dict(EXISTING[platform])
+        of_aws = {
+            "vpcConfig": {"clusterSecurityGroupId": "sg-0a1b2c"},
+            "computeConfigs": [{"enabled": scaler == "auto-mode"}],
+        }
+        answer: dict[Any, Any] = {**EXISTING[platform], **of_aws}
         monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
-    written = text("staging", Choices(platform=platform, existing=existing))
+    written = text("staging", Choices(platform=platform, existing=existing, scaler=scaler))
     config = yaml.safe_load(written)["config"]
+    assert list(refusals(config)) == []
     found = record(run_program, config=as_engine_config(config), preview=True)
     (job,) = (one for one in found.resources if one.type == "kubernetes:batch/v1:Job")
     (container,) = job.inputs["spec"]["template"]["spec"]["containers"]
