@@ -213,7 +213,7 @@ class RealNodeRehearsal(Rehearsal):
             self._heard(exporter.POD)
         finally:
             api.delete(f"{exporter.PODS}/{exporter.POD}")
-        return self.samples[exporter.POD]["said"].splitlines()[0]
+        return str(self.samples[exporter.POD]["said"]).splitlines()[0]
 
     def _variables_taken(self) -> str:
         """With the other kind of EKS image, the sample without a limit sees all GPUs."""

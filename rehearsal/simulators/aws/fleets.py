@@ -189,8 +189,8 @@ def _why_misfit(account: Account, one: _Offering) -> tuple[str, str] | None:
             f"Your requested instance type ({name}) is not supported in your requested "
             f"Availability Zone ({zone}).",
         )
-    if refusal := groups_refusal(one.groups):
-        return refusal
+    if too_many := groups_refusal(one.groups):
+        return too_many
     for group in one.groups:
         known = account.backend("ec2").get_security_group_from_id(group)
         if known is None:
