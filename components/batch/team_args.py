@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Annotated, Any
 
 from annotated_types import Ge, MinLen
@@ -11,6 +12,7 @@ from ..cluster import GpuPool
 from ..decode import EXAMPLE, shown
 from ..effect import Sent
 from ..gpu.resources_args import ResourcesArgs
+from ..kube import quantity
 from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Hint, check_limits
 from .batch_args import QueueArgs
 
@@ -18,6 +20,8 @@ COHORT = "teams"
 """The cohort that contains the teams' queues and within which GPUs are lent."""
 WITHIN_QUEUE = {"withinClusterQueue": "LowerPriority"}
 """Which running jobs of its queue a job may preempt if the queue has no GPUs left."""
+CHOOSES_GPUS, HARMLESS_VARIABLE = "NVIDIA_", "NVIDIA_DRIVER_CAPABILITIES"
+"""How variables begin that choose which GPUs a container sees, and the one that does not."""
 _FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
 
 
@@ -112,12 +116,26 @@ class TeamArgs:
                     f"quota.{key}: a namespace with this quota refuses containers without a "
                     f"request; set requests.{key}, or drop the key"
                 )
+            check_quota(f"quota.{key}", getattr(self.quota, key), getattr(self.requests, key),
+                        f"requests.{key}, which a container without a request gets,")  # fmt: skip
         for pool, gpus in self.gpus.items():
             if not gpus and not self.borrow:
                 raise ValueError(
                     f"gpus.{pool}: is 0, and the team may not borrow; raise it, drop the pool, or "
                     "set borrow: true"
                 )
+
+
+def check_quota(path: str, most: str | None, amount: Decimal | str | None, what: str) -> None:
+    """Raises ValueError, starting with the path, if the quota `most` is less than `amount`."""
+    if most and amount and quantity.parse(most) < (needed := quantity.parse(f"{amount}")):
+        shown = amount if isinstance(amount, str) else f"{needed.normalize():f}"
+        raise ValueError(f"{path}: {most} is less than {what} {shown}; raise it")
+
+
+def chooses_gpus(variable: str) -> bool:
+    """Whether a team's pods may not have the variable, because it chooses the GPUs they see."""
+    return variable.startswith(CHOOSES_GPUS) and variable != HARMLESS_VARIABLE
 
 
 def check_creatable(path: str, namespace: str) -> None:

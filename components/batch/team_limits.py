@@ -1,6 +1,7 @@
 """Limits that keep a team within its share, no matter who creates objects in its namespaces."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -10,7 +11,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorRequirementArgsDict, ObjectMe
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, Cluster, GpuPool
 from . import jobset
-from .team_args import TeamQueue
+from .team_args import CHOOSES_GPUS, HARMLESS_VARIABLE, TeamQueue
 
 _VARIABLES = (
     "{}: NVIDIA_VISIBLE_DEVICES and others that begin with NVIDIA_ choose which GPUs a container "
@@ -62,7 +63,7 @@ class TeamLimits(pulumi.ComponentResource):
             queue,
             cluster,
             (jobset.GROUP, "jobsets", ["CREATE"]),
-            [*_queued(name, queue), *_on_gpu_nodes(cluster.pools.values())],
+            [*queued(name, queue), *on_gpu_nodes(cluster.pools.values())],
         )
         # Members create the files of their jobs, and a pod may take its variables from them.
         self._policy(
@@ -70,12 +71,7 @@ class TeamLimits(pulumi.ComponentResource):
             queue,
             cluster,
             ("", "configmaps", ["CREATE", "UPDATE"]),
-            [
-                {
-                    "expression": f"object.?data.orValue({{}}).all(name, {_harmless('name')})",
-                    "message": _VARIABLES.format("keys of a ConfigMap"),
-                }
-            ],
+            [CONFIG_MAPS],
         )
         self.register_outputs({})
 
@@ -123,7 +119,7 @@ class TeamLimits(pulumi.ComponentResource):
         )
 
 
-def _queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
+def queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
     """Refuses training jobs that do not wait in the team's queue or would skip ahead."""
     label = "object.metadata.?labels[?'{}'].orValue('')"
     yield {
@@ -144,7 +140,7 @@ def _queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
         }
 
 
-def _on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
+def on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
     """Refuses pods that occupy GPU nodes without GPUs of their quota, or see those of other pods:
     what the policy pack's `gpu-limits` and `gpu-all` refuse in a stack file."""
     taints, labels = set(), set()
@@ -191,4 +187,11 @@ def _pods(condition: str) -> str:
 
 def _harmless(name: str) -> str:
     """Whether a variable of this name does not choose the GPUs that a container sees."""
-    return f"(!{name}.startsWith('NVIDIA_') || {name} == 'NVIDIA_DRIVER_CAPABILITIES')"
+    return f"(!{name}.startsWith('{CHOOSES_GPUS}') || {name} == '{HARMLESS_VARIABLE}')"
+
+
+CONFIG_MAPS: Final[ValidationArgsDict] = {
+    "expression": f"object.?data.orValue({{}}).all(name, {_harmless('name')})",
+    "message": _VARIABLES.format("keys of a ConfigMap"),
+}
+"""Refuses ConfigMaps from which a pod would take such a variable."""

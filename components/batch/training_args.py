@@ -1,5 +1,7 @@
 """The settings of a multi-node training job, and whether its pool can run it."""
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -16,12 +18,18 @@ from .batch_args import QueueRequest
 
 _LEVELS = (names.GKE_TOPOLOGY[0], names.EKS_TOPOLOGY[2])
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
-_LAUNCHERS = ("accelerate", "bash", "deepspeed", "mpirun", "python", "python3", "sh", "torchrun")
+_LAUNCHERS = re.compile(
+    r"accelerate|bash|conda|deepspeed|env|mpirun|poetry|python[0-9.]*|sh|torchrun|uv|.*\.sh"
+)
+_OPTIONS = re.compile("--(?:nnodes|nproc[-_]per[-_]node)(?:=.*)?")
 
 
 def _not_a_script(command: Sequence[str]) -> str | None:
     first = command[0].rpartition("/")[2]
-    if first not in _LAUNCHERS:
+    before = itertools.takewhile(lambda word: not word.endswith(".py"), command)
+    if option := next(filter(_OPTIONS.fullmatch, before), None):
+        return f"has {option}, which the job itself gives torchrun; drop it, and set nodes and gpus"
+    if not _LAUNCHERS.fullmatch(first):
         return None
     return (
         f"begins with {first}, and torchrun, which the job starts itself, would run that as a "

@@ -6,7 +6,7 @@ and families of TPUs, are omitted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -88,4 +88,6 @@ FAMILIES: Final[Mapping[str, Family]] = MappingProxyType(
 def family_of(machine_type: str) -> Family:
     """The features of a machine type's nodes."""
     series = "-".join(machine_type.split("-")[:2])
-    return FAMILIES.get(series) or FAMILIES[series.partition("-")[0].replace("custom", "n1")]
+    row = FAMILIES.get(series) or FAMILIES[series.partition("-")[0].replace("custom", "n1")]
+    # OpenShift 4.20, "GCP PD CSI Driver Operator": C3 for bare metal has Hyperdisk only.
+    return replace(row, boot_disks=_HYPERDISK) if machine_type.endswith("-metal") else row

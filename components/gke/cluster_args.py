@@ -54,11 +54,14 @@ _KEY = matching(
 )
 LABEL_KEY, LABEL_VALUE = (
     matching(
-        f"the {part} of a Google Cloud label; allowed: {least} to 63 lowercase letters, digits, "
-        "'-' and '_'",
-        re.compile(rf"[a-z0-9_-]{{{least},63}}"),
+        f"the {part} of a Google Cloud label; allowed: {size} lowercase letters, digits, '-' and "
+        f"'_'{first}",
+        re.compile(pattern_),
     )
-    for part, least in (("key", 1), ("value", 0))
+    for part, size, first, pattern_ in (
+        ("key", "1 to 63", ", a letter first", "[a-z][a-z0-9_-]{0,62}"),
+        ("value", "0 to 63", "", "[a-z0-9_-]{0,63}"),
+    )
 )
 PLACE = pattern(catalog.REGION, catalog.ZONE)
 DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]

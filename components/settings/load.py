@@ -59,6 +59,7 @@ from .validate import (
     check_names,
     check_namespaces,
     check_scaling,
+    check_teams,
     warnings,
 )
 
@@ -389,6 +390,7 @@ def _with_blocks(
     check_names(settings)
     check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
     check_namespaces(settings)
+    check_teams(settings)
     check_scaling(settings)
     check_groups(settings)
     return settings

@@ -6,14 +6,18 @@ Each function raises ValueError with one line that begins with the key's path.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import PurePath
 from typing import Any
 
-from ..batch.team_args import TeamQueue
+from ..batch.team_args import TeamQueue, check_quota, chooses_gpus
+from ..batch.training_args import TrainingArgs
 from ..catalog import kubernetes as names
 from ..decode import NAMESPACE, unknown
 from ..gpu.acceptance_args import job_name
-from ..gpu.pod_args import NamespaceArgs
+from ..gpu.pod_args import NamespaceArgs, PodArgs
 from ..gpu.workload_args import GpuPodArgs
+from ..kube import quantity
 from ..platforms import PLATFORMS
 from ..refusal import Refusal
 from .blocks import RUNNING
@@ -136,39 +140,136 @@ def warnings(settings: Settings[Any]) -> list[str]:
 
 
 _SECRET_NAME = re.compile(
-    "(?:.*_)?(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)"
+    "(?:.*_)?(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY)",
+    re.IGNORECASE,
 )
+_KEY_NAME = re.compile("(?!.*PUBLIC).*_KEY", re.IGNORECASE)
+_NO_SECRET = re.compile("(?:EOS|BOS|PAD|UNK|SEP|CLS|MASK)_TOKEN", re.IGNORECASE)
+"""Tokens of a language model's vocabulary."""
+_REFERENCE = re.compile(r"\$\(.*\)|\$\{.*\}|<.*>|\[.*\]|")
+"""A value that another variable has, or the reader is to fill in."""
+_RANDOM = "(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}"
 _SECRET_VALUE = re.compile(
-    "(?:.*=)?(?:hf_|sk-|ghp_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|AIza|-----BEGIN )[^ ]{8}.*",
-    re.DOTALL,
+    rf"(?:^|[\s'\"`:=/])(?:hf_|sk-|ghp_|github_pat_|glpat-|nvapi-|xox[bp]-|AKIA|AIza){_RANDOM}"
+    "|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|://[^\s/:@]*:(?![$<])[^\s/@]+@"
 )
-"""Prefixes that issuers give to their tokens, as secret scanners know them."""
+"""Prefixes that issuers give to their tokens, as secret scanners know them; and URLs with a
+password."""
 
 
-def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
-    """Warns of what looks like a secret: whoever may read the pod can read it."""
-    entries = {
+def _is_secret(name: str, value: str) -> bool:
+    named = _SECRET_NAME.fullmatch(name) and not _NO_SECRET.fullmatch(name)
+    key = _KEY_NAME.fullmatch(name) and re.fullmatch(_RANDOM, value)
+    if _REFERENCE.fullmatch(value):
+        return False
+    return bool(named or key or _SECRET_VALUE.search(value))
+
+
+def _entries(settings: Settings[Any]) -> Mapping[str, Any]:
+    """Path -> args of everything that the stack runs."""
+    return {
         f"{NAMESPACE}:{key}" + (f".{name}" if block.names else ""): args
         for key, block in RUNNING.items()
         for name, args in (
             settings.running[key] if block.names else {"": settings.running[key]}
         ).items()
     }
-    for path, args in entries.items():
-        values = {
-            f"env.{name}": value
-            for name, value in getattr(args, "env", {}).items()
-            if value and (_SECRET_NAME.fullmatch(name) or _SECRET_VALUE.fullmatch(value))
-        }
-        for key in ("command", "args"):
-            for position, word in enumerate(getattr(args, key, None) or ()):
-                if _SECRET_VALUE.fullmatch(word):
-                    values[f"{key}[{position}]"] = word
-        for key in values:
-            yield (
-                f"{path}.{key}: looks like a secret, which whoever reads this file or the pod "
-                "sees; put it into a Secret and name that in envFrom"
+
+
+def _teams(settings: Settings[Any]) -> Mapping[str, tuple[str, TeamQueue]]:
+    """Namespace -> the team that it belongs to, and the team's queue."""
+    return {
+        namespace: (name, queue)
+        for name, queue in (settings.batch.queues if settings.batch else {}).items()
+        if isinstance(queue, TeamQueue)
+        for namespace in queue.namespaces
+    }
+
+
+def check_teams(settings: Settings[Any]) -> None:
+    """Refuses what the policies and quotas of a team's namespaces, which apply to the stack's own
+    objects too, would refuse during `pulumi up`."""
+    teams = _teams(settings)
+    for path, args in _entries(settings).items():
+        if isinstance(args, PodArgs) and args.namespace in teams:
+            _check_policies(path, args, teams[args.namespace][0])
+    for namespace, (name, queue) in teams.items():
+        _check_quotas(settings, namespace, name, queue)
+
+
+def _check_policies(path: str, args: PodArgs, team: str) -> None:
+    """Asks the rules of `batch.team_limits`; pools, volumes and envFrom have no keys for others."""
+    variables = {
+        f"volumes.{name}.files[{position}]": PurePath(file).name
+        for name, volume in args.volumes.items()
+        for position, file in enumerate(volume.files)
+    }
+    if isinstance(args, TrainingArgs):
+        if args.queue != team:
+            raise ValueError(
+                f"{path}.queue: is missing, and training jobs in namespace {args.namespace} wait "
+                f"in the queue of team {team}; set it to {team}, or choose another namespace"
             )
+        variables |= {f"env.{name}": name for name in args.env}
+        variables |= {
+            f"envFrom[{position}].name": source.name or ""
+            for position, source in enumerate(args.env_from)
+        }
+    for key, variable in variables.items():
+        if chooses_gpus(variable):
+            raise ValueError(
+                f"{path}.{key}: {variable} chooses which GPUs a container sees, also those of "
+                f"other pods, and is not possible in namespace {args.namespace} of team {team}; "
+                "drop it"
+            )
+
+
+def _check_quotas(settings: Settings[Any], namespace: str, name: str, queue: TeamQueue) -> None:
+    """Refuses a quota with less than what always exists in the namespace and the largest job."""
+    quota, entries = queue.team.quota, _entries(settings)
+    always = dict.fromkeys(("cpu", "memory", "pods"), Decimal())
+    largest = dict(always)
+    for pods in settings.pod_groups:
+        args = entries.get(pods.path)
+        if pods.namespace != namespace or not isinstance(args, PodArgs):
+            continue
+        count = pods.least if pods.long_running else pods.count if pods.together else 1
+        amounts = {"pods": Decimal(count)}
+        for key in ("cpu", "memory"):
+            asked = (args.requests, args.limits, queue.team.requests)
+            amount = next(filter(None, (getattr(resources, key) for resources in asked)), "0")
+            amounts[key] = count * quantity.parse(amount)
+        for key, total in amounts.items():
+            if pods.long_running:
+                always[key] += total
+            else:
+                largest[key] = max(largest[key], total)
+    what = f"what this stack's own pods in namespace {namespace} request,"
+    path = f"{NAMESPACE}:{queue.key(name, 'quota')}"
+    for key in always:
+        most = getattr(quota, key)
+        check_quota(f"{path}.{key}", most and str(most), always[key] + largest[key], what)
+    claims = [claim for claim in settings.auxiliary.claims.values() if claim.namespace == namespace]
+    size = sum((quantity.parse(claim.size) for claim in claims), Decimal())
+    check_quota(f"{path}.storage", quota.storage, size, what.replace("pods", "claims"))
+
+
+def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
+    """Warns of what looks like a secret: whoever may read the pod can read it."""
+    for path, args in _entries(settings).items():
+        values = [(f"env.{name}", name, text) for name, text in getattr(args, "env", {}).items()]
+        values += [
+            (f"{key}[{position}]", "", word)
+            for key in ("command", "args")
+            for position, word in enumerate(getattr(args, key, None) or ())
+        ]
+        for key, name, value in values:
+            if _is_secret(name, value):
+                yield (
+                    f"{path}.{key}: looks like a secret, which whoever sees the pod can read, also "
+                    "if it is encrypted in this file; put it into a Secret and name that in envFrom"
+                )
 
 
 def _with_namespace(line: str) -> str:
@@ -180,13 +281,7 @@ def _with_namespace(line: str) -> str:
 
 def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
     """Warns of pods that never end in a team's namespace, whose ResourceQuota counts their GPUs."""
-    queues = settings.batch.queues if settings.batch else {}
-    teams = {
-        namespace: (name, queue)
-        for name, queue in queues.items()
-        if isinstance(queue, TeamQueue)
-        for namespace in queue.namespaces
-    }
+    teams = _teams(settings)
     for pods in settings.pod_groups:
         if pods.long_running and pods.gpus and pods.namespace in teams:
             name, queue = teams[pods.namespace]

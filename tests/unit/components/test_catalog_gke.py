@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from components.catalog import gke
 from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
-from components.catalog.gke_families import DISK_TYPES, FAMILIES
+from components.catalog.gke_families import DISK_TYPES, FAMILIES, family_of
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
 from components.catalog.google_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
@@ -560,3 +560,12 @@ def test_a_retired_accelerator_has_a_day_and_a_successor(name: str) -> None:
     if gpu_model.replacement:
         assert not gke.ACCELERATORS[gpu_model.replacement].retired
         assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", gpu_model.retired_since or "")
+
+
+@pytest.mark.parametrize("machine", ["c3-standard-192-metal", "z3-highmem-192-highlssd-metal"])
+def test_bare_metal_has_no_persistent_disk(machine: str) -> None:
+    """Although its family has."""
+    row = family_of(machine)
+    assert row.boot_disk == "hyperdisk-balanced"
+    assert {*row.boot_disks, *row.attachable} == {"hyperdisk-balanced"}
+    assert len(family_of(machine.removesuffix("-metal")).boot_disks) > 1

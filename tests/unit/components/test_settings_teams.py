@@ -1,11 +1,14 @@
 """Teams in the config: who may do what with which GPUs, or one line that names the key."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from components.batch import team_limits
 from components.batch.published import Published, batch_of
+from components.batch.team_args import TeamQueue
 from components.decode import decode
 from components.eks.cluster_args import EksClusterArgs
 from components.settings.load import from_config
@@ -466,6 +469,114 @@ def test_a_service_in_a_teams_namespace_counts_against_its_quota() -> None:
     assert line.startswith("gpu-cluster:services.chat.namespace: vision-a is of team vision, whose")
     assert "its pods take 1 of the 1 GPUs" in line
     assert line.endswith("or raise teams.vision.gpus")
+
+
+JOB = {
+    "pool": "train-gpu", "nodes": 1, "image": "i:1", "command": ["a"], "namespace": "research",
+    "queue": "research",
+}  # fmt: skip
+PATH = "gpu-cluster:trainingJobs.ddp."
+GPUS_SEEN = (
+    "NVIDIA_VISIBLE_DEVICES chooses which GPUs a container sees, also those of other pods, and is "
+    "not possible in namespace research of team research; drop it"
+)
+UNWANTED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "training jobs of this namespace wait": [
+        ({"pool": "more", "queue": None},
+         f"{PATH}queue: is missing, and training jobs in namespace research wait in the queue of "
+         "team research; set it to research, or choose another namespace"),
+    ],
+    "priority: is not available": [
+        ({"priority": "now"},
+         f"{PATH}priority: now is not available to jobs of team research; allowed: later"),
+    ],
+    "variables: NVIDIA_": [
+        ({"env": {"NVIDIA_VISIBLE_DEVICES": "all"}},
+         f"{PATH}env.NVIDIA_VISIBLE_DEVICES: {GPUS_SEEN}"),
+        ({"envFrom": [{"secret": "s", "key": "k", "name": "NVIDIA_VISIBLE_DEVICES"}]},
+         f"{PATH}envFrom[0].name: {GPUS_SEEN}"),
+    ],
+    "keys of a ConfigMap: NVIDIA_": [
+        ({"volumes": {"v": {"mountPath": "/v", "files": ["NVIDIA_VISIBLE_DEVICES"]}}},
+         f"{PATH}volumes.v.files[0]: {GPUS_SEEN}"),
+    ],
+    # No setting of a job leads to these.
+    "priorityClassName: cannot be set": [],
+    "a pod that selects or tolerates GPU nodes": [],
+    "tolerations: one without a key": [],
+    "nodeName: bypasses": [],
+}  # fmt: skip
+"""How the message of a rule of the team's policies begins -> jobs of the stack, and the refusal."""
+
+
+@pytest.mark.parametrize("message", UNWANTED)
+def test_the_settings_refuse_what_the_policies_of_a_team_would(
+    message: str, tmp_path: Path
+) -> None:
+    """Otherwise, `pulumi up` fails on a policy of the same stack."""
+    values = gke(priorities=["later"])
+    values["gpu-cluster:batch"] = {"priorities": {"later": -1, "now": 1}}
+    pools = values["gpu-cluster:gpuPools"]
+    pools["more"] = pools["train-gpu"]
+    (tmp_path / "NVIDIA_VISIBLE_DEVICES").write_text("all")
+    harmless = {"env": {"NVIDIA_DRIVER_CAPABILITIES": "compute"}}
+    for change, says in [*UNWANTED[message], (harmless, "accepted")]:
+        job = {key: value for key, value in (JOB | change).items() if value is not None}
+        values["gpu-cluster:trainingJobs"] = {"ddp": job}
+        try:
+            from_config(as_engine_config(values), tmp_path)
+            refused = "accepted"
+        except ValueError as error:
+            refused = str(error)
+        assert refused == says
+
+
+def test_every_rule_of_the_policies_is_among_them() -> None:
+    """A new rule needs its row above."""
+    values = gke(priorities=["later"])
+    values["gpu-cluster:batch"] = {"priorities": {"later": -1}}
+    settings = read(values)
+    assert settings.batch is not None
+    queue = settings.batch.queues["research"]
+    assert isinstance(queue, TeamQueue)
+    pool = settings.pools["train-gpu"].pool
+    rules = [*team_limits.queued("research", queue), *team_limits.on_gpu_nodes([pool])]
+    messages = [str(rule["message"]) for rule in [*rules, team_limits.CONFIG_MAPS]]
+    assert len(messages) == len(UNWANTED)
+    for message in messages:
+        assert [start for start in UNWANTED if message.startswith(start)], message
+
+
+SERVICE = {"pool": "train-gpu", "image": "a.example/b:1", "port": 80, "gpus": 1}
+CLAIM = {"namespace": "research", "size": "2Ti"}
+
+
+@pytest.mark.parametrize(
+    ("quota", "changes", "says"),
+    [
+        ({"cpu": "100m"}, {},
+         "cpu: 100m is less than requests.cpu, which a container without a request gets, 500m"),
+        ({"cpu": "600m"}, {}, None),
+        ({"cpu": "600m"}, {"services": {"a": {**SERVICE, "namespace": "research", "replicas": 2}}},
+         "cpu: 600m is less than what this stack's own pods in namespace research request, 1"),
+        ({"cpu": "600m"}, {"services": {"a": {**SERVICE, "replicas": 2}}}, None),
+        ({"pods": 1}, {"trainingJobs": {"ddp": {**JOB, "nodes": 2}}},
+         "pods: 1 is less than what this stack's own pods in namespace research request, 2"),
+        ({"pods": 2}, {"trainingJobs": {"ddp": {**JOB, "nodes": 2}, "other": JOB}}, None),
+        ({"storage": "1Ti"}, {"volumeClaims": {"a": CLAIM}},
+         "storage: 1Ti is less than what this stack's own claims in namespace research request, "
+         "2199023255552"),
+        ({"storage": "2Ti"}, {"volumeClaims": {"a": CLAIM}}, None),
+    ],
+)  # fmt: skip
+def test_a_quota_has_room_for_what_the_stack_itself_runs(
+    quota: dict[str, Any], changes: dict[str, Any], says: str | None
+) -> None:
+    """And for a container without requests."""
+    values = gke(quota=quota)
+    values["gpu-cluster:teams"]["research"]["gpus"] = {"train-gpu": 2}
+    values |= {f"gpu-cluster:{key}": value for key, value in changes.items()}
+    assert of_team(values) == (f"research.quota.{says}; raise it" if says else "accepted")
 
 
 def test_teams_need_job_sets() -> None:

@@ -315,6 +315,7 @@ def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
         ("a2-highgpu-1g", "hyperdisk-balanced"),
         ("a3-highgpu-8g", "pd-standard"),
         ("a3-ultragpu-8g", "pd-balanced"),
+        ("c3-standard-192-metal", "pd-balanced"),
     ],
 )
 def test_families_do_not_boot_from_every_disk(machine: str, disk: str) -> None:

@@ -34,7 +34,12 @@ def _table() -> Mapping[str, Any]:
 def features(name: str) -> Mapping[str, Any]:
     """The row of a machine type's family, with its own boot disks if they differ."""
     family = "n1" if name.startswith("custom-") else name.partition("-")[0]
-    return {**_table()["families"][family], **_table()["machines"].get(name, {})}
+    row = {**_table()["families"][family], **_table()["machines"].get(name, {})}
+    if name.endswith("-metal"):
+        # OpenShift's documentation of the disk driver says so of C3; of others it is assumed.
+        row |= {key: [disk for disk in row[key] if not disk.startswith("pd-")]
+                for key in ("boot", "attach")}  # fmt: skip
+    return row
 
 
 def local_ssds(name: str) -> tuple[int, int]:
