@@ -46,10 +46,32 @@ def findings(
         if cluster is None
         else list(_lines(cluster, settings, args, owner, simulated))
     )
-    return [
+    findings = [
         Finding(about=about, word="wrong", reason=reason)
         for about, _, reason in (line.partition(": ") for line in lines)
     ]
+    policies = settings.training_jobs or settings.running["services"]
+    if cluster is not None and policies and not _enforces(cluster):
+        reason = (
+            f"{args.existing} has neither Dataplane V2 nor GKE's Calico, so that every pod may "
+            "reach the workers of training jobs and services, unless its owner has installed "
+            "something else that enforces NetworkPolicies; ask its owner to turn on Calico, which "
+            f"recreates all nodes: {gcloud('update', args, gke_settings.project)} with "
+            "--update-addons NetworkPolicy=ENABLED, then with --enable-network-policy"
+        )
+        findings.append(Finding(about="cluster.existing", word="unknown", reason=reason))
+    return findings
+
+
+def _enforces(row: Row) -> bool:
+    """Whether GKE enforces NetworkPolicies in the cluster.
+
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy
+    """
+    addon = (row.get("addonsConfig") or {}).get("networkPolicyConfig") or {}
+    calico = (row.get("networkPolicy") or {}).get("enabled") and not addon.get("disabled")
+    dataplane = (row.get("networkConfig") or {}).get("datapathProvider")
+    return bool(calico) or dataplane == "ADVANCED_DATAPATH"
 
 
 def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:

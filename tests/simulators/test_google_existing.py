@@ -94,6 +94,25 @@ def test_the_sample_fits_its_cluster(made: Made) -> None:
     assert made.found() == {}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"networkConfig": {"datapathProvider": "ADVANCED_DATAPATH"}},
+     {"networkPolicy": {"enabled": True, "provider": "CALICO"},
+      "addonsConfig": {"networkPolicyConfig": {"disabled": False}}}],
+    ids=["Dataplane V2", "Calico"],
+)  # fmt: skip
+def test_network_policies_that_gke_does_not_enforce_are_unknown(
+    made: Made, monkeypatch: pytest.MonkeyPatch, change: dict[str, dict[str, Any]]
+) -> None:
+    """The module turns on neither; a stack without services declares none."""
+    service = {"chat": {"pool": "train-gpu", "image": "example.com/i:1", "port": 8000}}
+    serving = ["gpu-cluster:services", service]
+    assert "ask its owner to turn on Calico" in made.found(serving)["cluster.existing"]
+    for key, value in change.items():
+        monkeypatch.setitem(made.row.state, key, {**made.row.state.get(key, {}), **value})
+    assert made.found(serving) == {}
+
+
 def test_the_data_source_answers_as_the_provider_does(made: Made) -> None:
     """With lists for blocks, as `pulumi_gcp.container.GetClusterResult` has them, and all of its
     properties."""
