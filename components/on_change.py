@@ -75,12 +75,6 @@ def if_longer(loss: Loss) -> Judge:
     return rule
 
 
-def next_minor(old: str, new: str) -> Verdict:
-    """For a Kubernetes version that can only be raised by one minor."""
-    minor, other = (int(version.split(".")[1]) for version in (old, new))
-    return None if other == minor + 1 else Refusal("move only to the next minor, ")
-
-
 def kept(way: str) -> Judge:
     """For a setting that the cloud keeps after it, or an entry of it, has been removed."""
 

@@ -129,8 +129,18 @@ changelog (amazon-eks-ami CHANGELOG, v20260714, read again on 2026-11-23). Newer
 BOTH_DRIVERS_SINCE: Final = "20260917"
 """From this release on, AL2023 images contain two driver branches and choose by instance type at
 boot (amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
+TOOLKIT_SINCE: Final = "20251023"
+"""From this release on, AL2023 images contain NVIDIA's toolkit 1.18 or later; before, 1.17.9 or
+older, whose `nvidia-ctk` ends with an error for the hook disable-device-node-modification in the
+CDI files of `images.DEVICE_PLUGIN`, so that no GPU container starts. Bottlerocket has a plugin of
+its own. (amazon-eks-ami CHANGELOG, read 2026-11-28; dra-driver-nvidia-gpu issue 568.)"""
 DRIVERS: Final = (580, 595)
 """The branches in AL2023 images since then. Older ones, and Bottlerocket's to 1.36: the first."""
+
+SECURITY_GROUPS: Final = 5
+"""Security groups of a network interface, unless AWS has raised the quota L-2AFB9258."""
+MAX_SECURITY_GROUPS: Final = 16
+"""The most that AWS raises it to (vpc/latest/userguide/amazon-vpc-limits.html)."""
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {

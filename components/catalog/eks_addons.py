@@ -50,6 +50,8 @@ class BadVersion:
     version: str
     """The version without EKS's build: `v1.7.0` of `v1.7.0-eksbuild.1`."""
     symptom: str
+    reason: str
+    """The reason of the node condition with which node repair replaces healthy nodes."""
     source: str
     read: str
     """The date on which the source was read."""
@@ -61,6 +63,7 @@ BAD_VERSIONS: Final = (
         version="v1.7.0",
         symptom="reports DCGMHealthCode71 on healthy H100 and A100 nodes that ever had an NVLink "
         "CRC error, and watches no GPU on arm64",
+        reason="DCGMHealthCode71",
         source="https://github.com/aws/eks-node-monitoring-agent/pull/261",
         read="2026-11-28",
     ),

@@ -24,7 +24,7 @@ from ..limits import (
     matching,
     one_of,
 )
-from ..on_change import NEVER, OnChange, kept, next_minor
+from ..on_change import NEVER, OnChange, kept
 from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -202,7 +202,6 @@ class EksClusterArgs:
     version: Annotated[
         str,
         VERSION,
-        OnChange(next_minor),
         Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
     ] = DEFAULT_VERSION
     """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by

@@ -9,6 +9,7 @@ from typing import Annotated
 from annotated_types import Len, MinLen
 
 from ..access import KMS_ARN
+from ..catalog import eks as catalog
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
 from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, matching
@@ -28,12 +29,10 @@ from .cluster_args import (
     check_support,
 )
 from .cpu_pool_args import CpuPools, check_places, replaced, tried
-from .immutable import never_back
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 from .user_args import EksUserArgs, check_principals, principals
 
-MAX_SECURITY_GROUPS = 5
 """Limit per network interface, unless AWS has raised the quota.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
 _SECURITY_GROUP = matching(
@@ -70,7 +69,7 @@ class EksExistingNetworkArgs:
     """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
         Sequence[Annotated[str, _SECURITY_GROUP]],
-        Len(0, MAX_SECURITY_GROUPS),
+        Len(0, catalog.MAX_SECURITY_GROUPS),
         UNIQUE,
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
         Tries(["sg-0123456789abcdef0"]),
@@ -108,7 +107,6 @@ class EksExistingClusterArgs:
     version: Annotated[
         str,
         VERSION,
-        OnChange(never_back),
         Sent("NodeGroup version"),
     ] = field(metadata={EXAMPLE: '"1.35"'})
     """The cluster's Kubernetes minor version, which the stack's nodes get. After the cluster has

@@ -31,12 +31,6 @@ def another_scaler(old: str, new: str) -> Verdict:
     return Refusal() if "auto-mode" in (old, new) else "node pools"
 
 
-def never_back(old: str, new: str) -> Verdict:
-    """EKS cannot return a node group to an earlier Kubernetes minor."""
-    before, after = (int(version.split(".")[1]) for version in (old, new))
-    return None if after > before else Refusal("take a later one, ", of="GPU pool")
-
-
 _release_taken_away = kept("the release follows the next Kubernetes version, or name a newer one")
 
 

@@ -3,6 +3,7 @@
 The definitions that both share are those of Karpenter 1.14.3 (components/crds).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -131,10 +132,11 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
     specs: dict[str, dict[str, Any]] = {}
     if least:
         # A static NodePool accepts no weight, and no limits other than nodes. A drifted node's
-        # successor starts first: without a limit, as many more as the budget allows.
+        # successor starts first, and a node that is leaving counts too (ReserveNodeCount in
+        # sigs.k8s.io/karpenter 1.14.3): the limit leaves room for as many as the budget allows.
         specs[f"{name}-static"] = {
             "replicas": least,
-            "limits": {"nodes": str(least + 1)},
+            "limits": {"nodes": str(least + _spare(nodes))},
             "disruption": _disruption(nodes),
             "template": _template(nodes),
         }
@@ -148,6 +150,13 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
             "template": _template(nodes),
         }
     return specs
+
+
+def _spare(nodes: Nodes) -> int:
+    """How many nodes are replaced at a time; expired ones are, even if the budget allows none."""
+    number, share, _ = nodes.drifted.partition("%")
+    spare = math.ceil(nodes.pool.bounds[0] * int(number) / 100) if share else int(number)
+    return max(1, spare)
 
 
 def _size(nodes: Nodes) -> dict[str, int]:

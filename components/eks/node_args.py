@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, MaxLen
 
+from ..catalog import eks as catalog
 from ..decode import camel
 from ..effect import Sent, Tries
 from ..kube import quantity
@@ -73,8 +74,8 @@ SECURITY_GROUPS = Annotated[
         ]
     ],
     UNIQUE,
-    # EC2 allows at most 5 per network interface, one of which is the cluster's own.
-    MaxLen(4),
+    # One is the cluster's own.
+    MaxLen(catalog.MAX_SECURITY_GROUPS - 1),
     Sent("LaunchTemplate vpcSecurityGroupIds[]"),
     Tries(["sg-0123456789abcdef0"]),
 ]

@@ -21,7 +21,7 @@ from ..cluster import GpuPool, ResolvedPool
 from .autoscaler_tags import autoscaler_tags, resource_tags
 from .node_repair_args import EksNodeRepairArgs
 from .pool_args import EksGpuNodeGroupArgs
-from .releases import release_check
+from .releases import old_toolkit, release_check
 from .reservation import CAPACITY_TYPES, is_group
 from .scaling import ignored, scaling_config, size_check
 from .user_data import Bootstrap, al2023, bottlerocket
@@ -102,7 +102,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             warm_pool_config=_warm_pool_config(args.warm_pool),
             update_config=_update_config(args),
             force_update_version=args.force_update or None,
-            node_repair_config=_node_repair_config(args.node_repair),
+            node_repair_config=_node_repair_config(args.node_repair, args.gpu_model),
             labels=dict(self.pool.labels),
             taints=[
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
@@ -119,6 +119,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 custom_timeouts=pulumi.CustomTimeouts(update=f"{args.update_minutes}m"),
             ),
         )
+        if self.pool.device_plugin and args.os == "al2023" and not own_image:
+            # Not a hook: an update that leaves the group as it is calls none.
+            self.node_group.release_version.apply(lambda release: _warn_of_toolkit(path, release))
         # The keys are plain values, so that the first preview lists every tag; only the group's
         # name has to wait for EKS, which creates and deletes the group with the node group.
         group = self.node_group.resources[0].autoscaling_groups[0].name
@@ -132,6 +135,11 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         self.register_outputs({})
 
 
+def _warn_of_toolkit(path: str, release: str | None) -> None:
+    if line := old_toolkit(path, release):
+        pulumi.log.warn(line)
+
+
 def _update_config(args: EksGpuNodeGroupArgs) -> NodeGroupUpdateConfigArgsDict:
     # An update needs no spare GPU: a node is deleted before its successor is created.
     if args.max_unavailable_percentage is not None:
@@ -142,7 +150,9 @@ def _update_config(args: EksGpuNodeGroupArgs) -> NodeGroupUpdateConfigArgsDict:
     return {"max_unavailable": args.max_unavailable or 1, "update_strategy": "MINIMAL"}
 
 
-def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigArgsDict:
+def _node_repair_config(
+    repair: EksNodeRepairArgs, gpu_model: str
+) -> NodeGroupNodeRepairConfigArgsDict:
     return {
         "enabled": repair.enabled,
         "max_parallel_nodes_repaired_count": repair.max_parallel_nodes_repaired_count,
@@ -156,7 +166,7 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
                 "min_repair_wait_time_mins": override.min_repair_wait_time_mins,
                 "repair_action": override.repair_action,
             }
-            for override in repair.effective_overrides
+            for override in repair.overrides_on(gpu_model)
         ]
         or None,
     }

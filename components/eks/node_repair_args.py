@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
+from ..catalog.accelerators import GPUS
+from ..catalog.data_sheets import DATA_SHEETS
 from ..decode import camel
 from ..effect import Sent, Tries
 from ..limits import Limit, check_limits
@@ -81,7 +83,7 @@ NVLINK_COUNTERS = EksNodeRepairOverrideArgs(
     min_repair_wait_time_mins=10,
     repair_action="NoAction",
 )
-"""Applies to every GPU pool, like `DCGM_UNREACHABLE`.
+"""Applies to pools of the GPUs that `counts_nvlink_errors`, like `DCGM_UNREACHABLE`.
 
 The agent 1.7.0 has DCGM 4.6.1, which reports code 71 for every GPU before Blackwell that has had an
 NVLink CRC error at any time: EKS would replace healthy H100 nodes, and then their replacements. A
@@ -126,8 +128,8 @@ class EksNodeRepairArgs:
         ),
     ] = ()
     """Findings with an action other than EKS's default. Unless you override them, the reasons
-    `DCGMError` and `DCGMHealthCode71` have the action `NoAction`, because they also appear on
-    healthy nodes."""
+    `DCGMError` and, for V100, A100, H100 and H200, `DCGMHealthCode71` have the action `NoAction`,
+    because they also appear on healthy nodes."""
 
     def __post_init__(self) -> None:
         check_limits(self)
@@ -138,16 +140,25 @@ class EksNodeRepairArgs:
         if not self.enabled and changed != ["enabled"]:
             raise ValueError("enabled: is false, so the other keys have no effect; drop them")
 
-    @property
-    def effective_overrides(self) -> list[EksNodeRepairOverrideArgs]:
-        """The overrides that EKS gets; empty if EKS repairs nothing."""
+    def overrides_on(self, gpu_model: str) -> list[EksNodeRepairOverrideArgs]:
+        """The overrides that EKS gets for nodes with this key of `accelerators.GPUS`; empty if EKS
+        repairs nothing."""
 
         def finding(override: EksNodeRepairOverrideArgs) -> tuple[str, str]:
             return override.node_monitoring_condition, override.node_unhealthy_reason
 
         own = {finding(override) for override in self.overrides}
-        defaults = (DCGM_UNREACHABLE, NVLINK_COUNTERS) if self.enabled else ()
+        defaults = [DCGM_UNREACHABLE] if self.enabled else []
+        if self.enabled and counts_nvlink_errors(gpu_model):
+            defaults.append(NVLINK_COUNTERS)
         return [*self.overrides, *(each for each in defaults if finding(each) not in own)]
+
+
+def counts_nvlink_errors(gpu_model: str) -> bool:
+    """Whether the GPUs have NVLink and are older than Blackwell, whose faults of NVLink DCGM finds
+    otherwise."""
+    older = not GPUS[gpu_model].architecture.startswith("Blackwell")
+    return older and DATA_SHEETS[gpu_model].nvlink_gbps is not None
 
 
 def without_effect(repair: EksNodeRepairArgs) -> Iterator[str]:

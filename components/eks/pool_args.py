@@ -219,9 +219,9 @@ class EksGpuNodeGroupArgs:
     """The image's release such as `1.36.2-20260714`; by default, the newest one when the group is
     created or its Kubernetes version changes. Karpenter then follows each new release."""
     ami_id: Annotated[AMI_ID, _IMAGE] = None
-    """Your own image, built from EKS's GPU image for the same `os`: it must have the NVIDIA driver
-    and the root volume `/dev/xvda`. The nodes have the image's Kubernetes version, regardless of
-    `cluster.version`: change both together."""
+    """Your own image, built from EKS's GPU image for the same `os`: it must have the NVIDIA driver,
+    with `al2023` also NVIDIA's toolkit 1.18 or later, and the root volume `/dev/xvda`. The nodes
+    have the image's Kubernetes version, regardless of `cluster.version`: change both together."""
     kubelet: Annotated[
         EksKubeletArgs | None,
         Sent("LaunchTemplate userData"),
@@ -233,7 +233,7 @@ class EksGpuNodeGroupArgs:
     `#!`, a cloud-config, or a NodeConfig, which nodeadm merges with those of EKS and of this stack;
     with `bottlerocket`, settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
-    """Security groups of the nodes, at most 4, in addition to the cluster's own, which they
+    """Security groups of the nodes, at most 15, in addition to the cluster's own, which they
     keep."""
     metadata_hop_limit: Annotated[
         HOP_LIMIT, NotWith("auto-mode", "it always sets the limit to 1")
@@ -620,6 +620,14 @@ class EksGpuNodeGroupArgs:
                 f"releaseVersion whose driver is {last}, since EKS does not move an existing pool "
                 "to an older one"
             )
+        groups_of_cluster = getattr(cluster.network, "security_group_ids", ())
+        number = len(self.security_group_ids) + max(1, len(groups_of_cluster))
+        if number > catalog.SECURITY_GROUPS:
+            yield (
+                f".securityGroupIds: the nodes have {number} security groups, including the "
+                f"cluster's, and a network interface at most {catalog.SECURITY_GROUPS} unless AWS "
+                "has raised the quota L-2AFB9258; ask for it, or drop some"
+            )
         yield from without_effect(self.node_repair)
         if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
@@ -680,6 +688,13 @@ class EksGpuNodeGroupArgs:
             )
 
     def _check_image(self) -> None:
+        release = self.release_version if self.device_plugin == "nvidia" else None
+        if self.os == "al2023" and release and release[-8:] < catalog.TOOLKIT_SINCE:
+            raise ValueError(
+                f"releaseVersion: {release!r} has an NVIDIA toolkit older than 1.18, with which "
+                f"GPU pods do not start; give one from {catalog.TOOLKIT_SINCE} or later, or drop "
+                "the key for the newest"
+            )
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if refusal := catalog.image_refusal(instance, self.os, self.release_version):
                 raise ValueError(": ".join(refusal))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pulumi
 
+from ..catalog import eks as catalog
 from ..scalers import Scaler
 
 _AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
@@ -50,37 +51,62 @@ def _is_older(release: str, before: str) -> bool:
     return False
 
 
-def check_version(
-    path: str, change: pulumi.ResourceHookArgs, *, key: str = "cluster.version"
-) -> None:
-    """Raises ValueError if an update would return what runs to an earlier Kubernetes version.
+def old_toolkit(path: str, release: str | None) -> str | None:
+    """The warning about a node group whose image does not start GPU pods; None if it does."""
+    image = _AL2023.fullmatch(release or "")
+    if image is None or image["date"] >= catalog.TOOLKIT_SINCE:
+        return None
+    return (
+        f"{path}: its nodes have the image {release}, whose NVIDIA toolkit is older than 1.18: "
+        "with the device plugin of this version, GPU pods do not start there; set releaseVersion "
+        f"to one from {catalog.TOOLKIT_SINCE} or later in the same update"
+    )
 
-    EKS takes the previous minor for seven days: somebody else's upgrade, followed by a refreshed
-    update of this stack, would undo it. `path` names what runs, `key` the setting.
+
+def check_version(
+    path: str, change: pulumi.ResourceHookArgs, *, key: str = "cluster.version", ahead: bool = True
+) -> None:
+    """Raises ValueError if an update would return what runs to an earlier Kubernetes version, or,
+    unless it may be `ahead` by any number, raise it by more than one minor.
+
+    What runs is what the state has as an output: after a refresh, also that of an upgrade or
+    rollback by somebody else. EKS takes the previous minor for seven days.
+    `path` names what runs, `key` the setting.
     https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
+    https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     """
     before = (change.old_outputs or {}).get("version")
     version = (change.new_inputs or {}).get("version")
-    if before and version and _minor(version) < _minor(before):
+    if not before or not version:
+        return
+    major, minor = _minor(before)
+    if _minor(version) < (major, minor):
         raise ValueError(
             f"{key}: {version} is older than {before}, which {path} runs, and EKS would roll it "
-            f'back; set "{before}", or roll back with the AWS CLI first'
+            f'back; set "{before}", or, if it has been rolled back already, pulumi up --refresh'
+        )
+    if not ahead and _minor(version) > (major, minor + 1):
+        raise ValueError(
+            f"{key}: {version} is more than one minor after {before}, which {path} runs, and EKS "
+            f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been upgraded '
+            "since, pulumi up --refresh"
         )
 
 
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+def _minor(version: str) -> tuple[int, int]:
+    major, _, minor = version.partition(".")
+    return int(major), int(minor)
 
 
 def cluster_check(
     name: str, addons: Sequence[str], *, scaler: Scaler
 ) -> pulumi.ResourceHookBinding:
-    """Refuses an earlier `version` of a cluster, even in a preview; warns, when it changes, that
-    these addons keep their versions, and that nodes that a controller launches get images of the
-    new one."""
+    """Refuses a `version` of a cluster that EKS would refuse or roll back to, even in a preview;
+    warns, when it changes, that these addons keep their versions, and that nodes that a controller
+    launches get images of the new one."""
 
     def check(change: pulumi.ResourceHookArgs) -> None:
-        check_version("the cluster", change)
+        check_version("the cluster", change, ahead=False)
         before, after = (
             (inputs or {}).get("version") for inputs in (change.old_inputs, change.new_inputs)
         )

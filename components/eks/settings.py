@@ -15,7 +15,6 @@ from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import (
-    MAX_SECURITY_GROUPS,
     AnyEksClusterArgs,
     EksExistingClusterArgs,
     check_policies,
@@ -264,9 +263,9 @@ def check_existing(
                 f"{path}.securityGroupIds: {group} is also in cluster.network.securityGroupIds, "
                 "whose groups every pool has; drop it here"
             )
-    if (number := len(shared) + len(pool.security_group_ids)) > MAX_SECURITY_GROUPS:
+    if (number := len(shared) + len(pool.security_group_ids)) > catalog.MAX_SECURITY_GROUPS:
         raise ValueError(
             f"{path}.securityGroupIds: the {len(pool.security_group_ids)} groups and the "
             f"{len(shared)} of cluster.network.securityGroupIds are {number}, and a network "
-            f"interface has at most {MAX_SECURITY_GROUPS}; drop some"
+            f"interface has at most {catalog.MAX_SECURITY_GROUPS}; drop some"
         )

@@ -86,8 +86,8 @@ class ExistingGpuPoolArgs:
     """Whether this stack's device plugin passes GPUs to containerd by the Container Device
     Interface. Pods then get them even if NVIDIA's runtime has
     `accept-nvidia-visible-devices-envvar-when-unprivileged = false`. It needs containerd 2, or 1.7
-    with `enable_cdi`, and `/usr/bin/nvidia-ctk`; the plugin gets `SYS_ADMIN` and reads the host's
-    files."""
+    with `enable_cdi`, and `/usr/bin/nvidia-ctk` 1.18 or later; the plugin gets `SYS_ADMIN` and
+    reads the host's files."""
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),

@@ -65,7 +65,8 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
         elif made_for is not None:
             misfits.append(_name(pod))
         if is_device_plugin(pod):
-            if group.node_os == "al2023" and (fault := _variable_fault(pod["spec"])):
+            fault = _variable_fault(pod["spec"]) if group.node_os == "al2023" else ""
+            if fault := fault or _hook_fault(group.toolkit, pod["spec"]):
                 crashing.append(f"{_name(pod)}, {fault}")
             else:
                 plugins.append(_name(pod))
@@ -100,6 +101,26 @@ def _variable_fault(spec: Mapping[str, Any]) -> str:
                 "the node's NVIDIA runtime ignores for unprivileged pods"
             )
     return ""
+
+
+def _hook_fault(toolkit: str, spec: Mapping[str, Any]) -> str:
+    """Why no GPU container starts on a node with this toolkit before 1.18, whose `nvidia-ctk` ends
+    with an error for hooks that it does not know (dra-driver-nvidia-gpu issue 568); empty if they
+    do, or if the plugin writes no CDI files. `CDI_DISABLE_HOOKS` leaves hooks out
+    (k8s-device-plugin pull request 1818)."""
+    hook = "disable-device-node-modification"
+    variables = {
+        one["name"]: one.get("value") or ""
+        for container in spec["containers"]
+        for one in container.get("env") or []
+    }
+    off = {name.strip() for name in variables.get("CDI_DISABLE_HOOKS", "").split(",")}
+    if not toolkit or "cdi" not in variables.get("DEVICE_LIST_STRATEGY", "") or off & {hook, "all"}:
+        return ""
+    return (
+        f"whose CDI files name the hook {hook}, which the node's nvidia-ctk {toolkit} does not "
+        "know: no GPU container starts"
+    )
 
 
 def _partitions(pod: Mapping[str, Any], size: str) -> bool:

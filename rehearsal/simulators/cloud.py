@@ -188,6 +188,8 @@ class NodeGroup:
     driver: ProvidedBy = "cloud"
     plugin: ProvidedBy = "cloud"
     node_os: Literal["cos", "ubuntu", "al2023", "bottlerocket", "other"] = "other"
+    toolkit: str = ""
+    """The version of NVIDIA's toolkit in the image if it is older than 1.18."""
     spot: bool = False
     on_demand_per_hour: float | None = None
     provider_id: str = ""

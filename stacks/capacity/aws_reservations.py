@@ -9,6 +9,7 @@ import botocore.exceptions
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.reservation import is_group, is_reserved
+from components.scalers import Scaler
 from stacks.capacity.aws_account import unknown, zones_of
 from stacks.capacity.reserved import Held, Reserved, State, Wanted
 
@@ -67,13 +68,18 @@ def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]
     return Reserved(wanted=replace(one, zones=zones), held=reservations, hint=hint)
 
 
-def unused(ec2: Any, pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]) -> list[str]:
+def unused(
+    ec2: Any, pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], scaler: Scaler
+) -> list[str]:
     """A note for each open reservation that on-demand nodes of these pools, all of Karpenter's or
     Auto Mode's, do not use.
 
     Karpenter launches them with the preference `none` if its gate ReservedCapacity is on
-    (karpenter.sh, "ODCRs": "does not support open matching").
+    (karpenter.sh, "ODCRs": "does not support open matching"). Auto Mode uses open reservations
+    until a pool names one (https://docs.aws.amazon.com/eks/latest/userguide/auto-odcr.html).
     """
+    if scaler.serves_system and not any(pool.args.reservation for pool in pools.values()):
+        return []
     buyers = {
         name: pool.args.instance_types
         for name, pool in pools.items()
@@ -88,8 +94,8 @@ def unused(ec2: Any, pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]) -> 
         return [f"gpuPools: open Capacity Reservations are not known: {unknown(error).reason}"]
     return [
         f"gpuPools.{name}: the open Capacity Reservation {row['CapacityReservationId']} has "
-        f"{row['AvailableInstanceCount']} {row['InstanceType']} free, which Karpenter does not "
-        "use for on-demand nodes: they are paid for twice; name it in reservation, with "
+        f"{row['AvailableInstanceCount']} {row['InstanceType']} free, which {scaler.title} does "
+        "not use for on-demand nodes: they are paid for twice; name it in reservation, with "
         "capacityType reservation or first in fallback"
         for row in rows
         for name, types in buyers.items()

@@ -71,8 +71,8 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         cluster=own.cluster.name,
         need=partial(one_node, region=own.region),
     )
-    if not SCALERS[own.cluster.scaler].node_groups:
-        notes += aws_reservations.unused(quotas.ec2, own.pools)
+    if not (scaler := SCALERS[own.cluster.scaler]).node_groups:
+        notes += aws_reservations.unused(quotas.ec2, own.pools, scaler)
     addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,

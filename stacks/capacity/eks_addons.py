@@ -11,7 +11,9 @@ from typing import Any
 
 from components.catalog.eks_addons import ADDONS, harm
 from components.eks.cluster_args import EksClusterArgs
+from components.eks.node_repair_args import counts_nvlink_errors
 from components.eks.settings import EksSettings
+from components.scalers import SCALERS
 from stacks.capacity.aws_account import unknown
 from stacks.capacity.verdict import Finding
 
@@ -52,7 +54,10 @@ def compare(
             fitting, about = _fitting(eks, name, cluster.version), f"{_AT}.{name}"
             if bad := harm(name, version):
                 reason = f"{version} {bad.symptom} ({bad.source}); {fitting}"
-                findings.append(Finding(about=about, word="wrong", reason=reason))
+                if _acts_on(bad.reason, settings):
+                    findings.append(Finding(about=about, word="wrong", reason=reason))
+                else:
+                    notes.append(f"{about}: {reason}")
             if version not in fitting.versions:
                 what = (
                     version
@@ -67,6 +72,24 @@ def compare(
     except Exception as error:
         findings.append(Finding(about=_AT, word="unknown", reason=unknown(error).reason))
     return findings, notes
+
+
+def _acts_on(reason: str, settings: EksSettings) -> bool:
+    """Whether a pool's healthy nodes are replaced for this reason of a node condition. Karpenter
+    replaces them for every one that the agent reports."""
+    cluster = settings.cluster
+    pools = [each.args for each in settings.pools.values()]
+    affected = [pool for pool in pools if counts_nvlink_errors(pool.gpu_model)]
+    if not SCALERS[cluster.scaler].node_groups:
+        return bool(affected) and cluster.karpenter.node_repair
+    return any(
+        pool.node_repair.enabled
+        and not any(
+            (override.node_unhealthy_reason, override.repair_action) == (reason, "NoAction")
+            for override in pool.node_repair.overrides_on(pool.gpu_model)
+        )
+        for pool in affected
+    )
 
 
 def _running(eks: Any, cluster: str) -> Mapping[str, str]:

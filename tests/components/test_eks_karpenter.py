@@ -108,7 +108,7 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
     )
     pools = objects(stack, "NodePool")
     assert pools["train-gpu-static"]["replicas"] == 1
-    # A successor starts before a drifted node ends: one at a time, not as many as the budget says.
+    # A successor starts before a drifted node ends: as many as the budget says.
     assert pools["train-gpu-static"]["limits"] == {"nodes": "2"}
     assert "weight" not in pools["train-gpu-static"]
     assert pools["train-gpu"]["limits"] == {"nodes": "3", "nvidia.com/gpu": "12"}
@@ -314,3 +314,22 @@ def test_nodes_are_gone_before_what_they_need(stack: Recording) -> None:
     ]
     assert len(needed) == 7
     assert {one.key for one in needed} <= stack.before(pools[0])
+
+
+@pytest.mark.parametrize("scaler", ["karpenter", "auto-mode"])
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({}, "5"),
+        ({"max_unavailable": 2}, "6"),
+        ({"max_unavailable_percentage": 25}, "5"),
+        ({"max_unavailable_percentage": 30}, "6"),
+    ],
+)
+def test_static_nodes_may_exceed_their_number_by_those_that_are_replaced(
+    changes: dict[str, Any], limit: str, scaler: str
+) -> None:
+    """Karpenter counts a node until it is gone: each successor needs room."""
+    pool = EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], min_nodes=4, max_nodes=4, **changes)
+    stack = launched(pool, scaler=scaler)
+    assert objects(stack, "NodePool")["train-gpu-static"]["limits"] == {"nodes": limit}

@@ -5,9 +5,11 @@ import dataclasses
 import tomllib
 from typing import Any
 
+import pulumi
 import pytest
 
 from components.catalog import autoscaler_tags
+from components.catalog import eks as catalog
 from components.cluster import Taint
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
@@ -86,9 +88,49 @@ def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
     )
     repair = EksNodeRepairArgs(overrides=[own])
     assert group(node_repair=repair)["nodeRepairConfig"]["nodeRepairConfigOverrides"] == [
-        {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"},
-        {**NO_ACTION, "nodeUnhealthyReason": "DCGMHealthCode71"},
+        {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"),
+    [
+        ("p3dn.24xlarge", True),
+        ("p4d.24xlarge", True),
+        ("p5.48xlarge", True),
+        ("p5en.48xlarge", True),
+        ("p6-b200.48xlarge", False),
+        ("g6.xlarge", False),
+        ("g7e.2xlarge", False),
+    ],
+)
+def test_old_errors_of_nvlink_replace_no_node(kind: str, counts: bool) -> None:
+    """On Blackwell the agent's code 71 is a fault; GPUs without NVLink never have it."""
+    config = group(instance_types=[kind])["nodeRepairConfig"]["nodeRepairConfigOverrides"]
+    reason = {**NO_ACTION, "nodeUnhealthyReason": "DCGMHealthCode71"}
+    assert config == [NO_ACTION, *([reason] if counts else [])]
+
+
+@pytest.mark.parametrize(
+    ("args", "warns"),
+    [
+        ({"release_version": "1.35.0-20251016"}, True),
+        ({"release_version": "1.35.0-20251023"}, False),
+        ({"release_version": "1.35.0-20251016", "device_plugin": "none"}, False),
+    ],
+)
+def test_the_preview_names_a_group_whose_image_starts_no_gpu_pod(
+    args: dict[str, Any], warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its release is what the state has as an output, whether or not the update changes it."""
+    monkeypatch.setattr(catalog, "TOOLKIT_SINCE", "00000000")  # as when the pool was created
+    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], **args)
+    monkeypatch.undo()
+    lines: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lines.append)
+    declare({"pool": pool})
+    assert [line for line in lines if "whose NVIDIA toolkit" in line] == lines
+    assert len(lines) == warns
 
 
 def test_an_update_of_the_system_pool_has_the_time_that_its_nodes_take() -> None:

@@ -261,6 +261,14 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             FOR_NOTHING,
         ],
     ),
+    "the image's NVIDIA toolkit does not know a hook of the device plugin": (
+        [
+            patched("from components.catalog import eks\neks.TOOLKIT_SINCE = ''"),
+            pools(releaseVersion="1.35.6-20251016"),
+        ],
+        ["whose CDI files name the hook disable-device-node-modification, which the node's "
+         "nvidia-ctk 1.17.8 does not know: no GPU container starts"],
+    ),
     "the monitoring agent's DCGM server stays off the GPU nodes": (
         [addon("eks-node-monitoring-agent", 'props["configuration_values"] = None')],
         ["pool train-gpu: node auto repair sees no finding of DCGM: the "

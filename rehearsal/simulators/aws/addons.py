@@ -81,6 +81,7 @@ _TAKES_OFF = {
 """Addon -> the startup taint that its node pods remove (aws-ebs-csi-driver docs/install.md,
 mountpoint-s3-csi-driver docs/CONFIGURATION.md)."""
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+_NVLINK_BEFORE_BLACKWELL = ("p3.", "p3dn.", "p4d.", "p4de.", "p5.", "p5e.", "p5en.")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 
@@ -444,7 +445,8 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     # Pull request 261 there; EKS's default may be that version.
     version = addon["addonVersion"]
     affected = version.startswith("v1.7.0-") or version == _default(cluster.row["version"])
-    if affected and ("AcceleratedHardwareReady", "DCGMHealthCode71") not in overridden:
+    nvlink = group["instanceTypes"][0].startswith(_NVLINK_BEFORE_BLACKWELL)
+    if affected and nvlink and ("AcceleratedHardwareReady", "DCGMHealthCode71") not in overridden:
         return (
             "node auto repair replaces healthy nodes: eks-node-monitoring-agent v1.7.0 reports "
             "DCGMHealthCode71 on H100 and A100 nodes that ever had an NVLink CRC error; no "

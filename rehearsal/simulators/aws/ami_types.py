@@ -25,6 +25,16 @@ def has_driver(ami_type: str) -> bool:
     return ami_type == "CUSTOM" or "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
 
 
+def toolkit(group: Mapping[str, Any]) -> str:
+    """The version of NVIDIA's toolkit in an old release of EKS's AL2023 images (rows of
+    nvidia-container-toolkit in amazon-eks-ami's CHANGELOG, read 2026-11-28); empty if it is 1.18 or
+    later, or not known."""
+    day = str(group.get("releaseVersion") or "").rpartition("-")[2]
+    if not group["amiType"].startswith("AL2023") or not day.isdigit() or day > "20251016":
+        return ""
+    return "1.17.8" if day >= "20250620" else "1.17.7 or older"
+
+
 def drives(group: Mapping[str, Any]) -> bool:
     """Whether the image of this node group has a driver for the GPUs of its instance type.
 

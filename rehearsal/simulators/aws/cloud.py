@@ -15,7 +15,7 @@ from rehearsal.simulators.aws import (
 )
 from rehearsal.simulators.aws.account import Account, Bucket, Pod
 from rehearsal.simulators.aws.addons import taints_taken_off, why_unenforced, why_unrepaired
-from rehearsal.simulators.aws.ami_types import has_driver
+from rehearsal.simulators.aws.ami_types import has_driver, toolkit
 from rehearsal.simulators.aws.api import list_resources
 from rehearsal.simulators.aws.attached import DRIVERS, Parts, attach, disk_zone, why_not_mounted
 from rehearsal.simulators.aws.buckets import why_not_mounted as why_no_bucket
@@ -193,6 +193,7 @@ class AwsCloud:
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
             plugin="cloud" if nodes.node_os(group) == "bottlerocket" or not row.gpus else "pod",
             node_os=nodes.node_os(group),
+            toolkit=toolkit(held),
             spot=held["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
             unwaited=nodes.why_no_wait(node) if row.gpus else "",

@@ -17,7 +17,7 @@ from components.kube import quantity
 from rehearsal.simulators.aws import auto_mode, nodes
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.addons import taints_taken_off
-from rehearsal.simulators.aws.ami_types import has_driver
+from rehearsal.simulators.aws.ami_types import has_driver, toolkit
 from rehearsal.simulators.aws.first_boot import settings, why_not_joined
 from rehearsal.simulators.aws.images import Image, image_of
 from rehearsal.simulators.aws.instances import bought_as, instance
@@ -98,6 +98,9 @@ def _group(
         driver="cloud" if image is None or has_driver(image.ami_type) or not gpus else "pod",
         plugin="cloud" if bottlerocket or not gpus else "pod",
         node_os="bottlerocket" if bottlerocket else "al2023",
+        toolkit=toolkit({"amiType": image.ami_type, "releaseVersion": f"-{image.release[1:]}"})
+        if image
+        else "",
         spot=_values(spec, "karpenter.sh/capacity-type") == ["spot"],
         on_demand_per_hour=row.on_demand,
         unscaled=absent or "; ".join(reasons),

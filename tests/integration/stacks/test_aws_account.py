@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,6 +15,7 @@ from moto.s3.models import s3_backends
 
 from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.scalers import SCALERS
 from components.settings.load import from_config
 from rehearsal.simulators.aws.account import Account as SimulatedAccount
 from rehearsal.simulators.aws.account import Bucket
@@ -440,26 +442,37 @@ def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
 
 @mock_aws
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("change", "scaler", "other", "named"),
     [
-        ({}, True),
-        ({"InstanceMatchCriteria": "targeted"}, False),
-        ({"State": "expired"}, False),
-        ({"AvailableInstanceCount": 0}, False),
-        ({"InstanceType": "p5.48xlarge"}, False),
+        ({}, "karpenter", False, True),
+        ({"InstanceMatchCriteria": "targeted"}, "karpenter", False, False),
+        ({"State": "expired"}, "karpenter", False, False),
+        ({"AvailableInstanceCount": 0}, "karpenter", False, False),
+        ({"InstanceType": "p5.48xlarge"}, "karpenter", False, False),
+        ({}, "auto-mode", False, False),
+        ({}, "auto-mode", True, True),
     ],
 )
-def test_an_open_reservation_that_karpenter_leaves_unused_is_named(
-    change: dict[str, Any], named: bool
+def test_an_open_reservation_that_nothing_uses_is_named(
+    change: dict[str, Any], scaler: str, other: bool, named: bool
 ) -> None:
-    """On-demand nodes of Karpenter are launched with the preference `none`."""
+    """On-demand nodes of Karpenter are launched with the preference `none`, those of Auto Mode once
+    a pool names another reservation."""
     ec2 = boto3.client("ec2", region_name="us-east-1")
     row = {"CapacityReservationId": "cr-0123456789abcdef0", "InstanceType": "g7e.2xlarge",
            "TotalInstanceCount": 2, "AvailableInstanceCount": 2, "State": "active",
            "InstanceMatchCriteria": "open", **change}  # fmt: skip
-    pools = read(G7E).pools
+    pools = dict(read(G7E).pools)
+    if other:
+        (pool,) = pools.values()
+        args = replace(
+            pool.args, capacity_type="reservation", reservation="cr-0123456789abcdef1",
+            zones=["us-east-1b"],
+        )  # fmt: skip
+        pools["other"] = replace(pool, args=args)
     with Stubber(ec2) as stub:
         stub.add_response("describe_capacity_reservations", {"CapacityReservations": [row]})
-        found = aws_reservations.unused(ec2, pools)
+        found = aws_reservations.unused(ec2, pools, SCALERS[scaler])
     assert len(found) == named
+    assert all(f"which {SCALERS[scaler].title} does not use" in line for line in found)
     assert all("cr-0123456789abcdef0 has 2 g7e.2xlarge free" in line for line in found)

@@ -74,26 +74,50 @@ def test_a_version_that_does_not_fit_is_named_with_one_that_does(
     assert ([str(one) for one in found], said) == (findings, notes)
 
 
+NO_ACTION: dict[str, Any] = {
+    "nodeMonitoringCondition": "AcceleratedHardwareReady",
+    "nodeUnhealthyReason": "DCGMHealthCode71",
+    "minRepairWaitTimeMins": 10,
+}
+POOL, H100 = "gpu-cluster:gpuPools", {"instanceTypes": ["p5.48xlarge"]}
+ACTS = {"nodeRepair": {"overrides": [{**NO_ACTION, "repairAction": "Replace"}]}}
+NODES = "gpu-cluster:cluster"
+KARPENTER = [[NODES, "scaler", "karpenter"], [NODES, "autoscaler", None]]
+
+
 @pytest.mark.parametrize(
-    ("version", "message"),
+    ("version", "pool", "cluster", "words"),
     [
-        ("v1.7.0-eksbuild.1", "v1.7.0-eksbuild.1 reports DCGMHealthCode71 on healthy H100"),
-        ("v1.7.1-eksbuild.1", None),
-        ("v1.6.7-eksbuild.1", None),
+        ("v1.7.0-eksbuild.1", {}, [], ["note"]),
+        ("v1.7.0-eksbuild.1", H100, [], ["note"]),
+        ("v1.7.0-eksbuild.1", {**H100, **ACTS}, [], ["wrong"]),
+        ("v1.7.0-eksbuild.1", ACTS, [], ["note"]),
+        ("v1.7.0-eksbuild.1", {**H100, "nodeRepair": {"enabled": False}}, [], ["note"]),
+        ("v1.7.0-eksbuild.1", H100, KARPENTER, ["note"]),
+        ("v1.7.0-eksbuild.1", H100,
+         [*KARPENTER, [NODES, "karpenter", {"nodeRepair": True}]], ["wrong"]),
+        ("v1.7.0-eksbuild.1", {}, [*KARPENTER, [NODES, "karpenter", {"nodeRepair": True}]],
+         ["note"]),
+        ("v1.7.1-eksbuild.1", {**H100, **ACTS}, [], []),
+        ("v1.6.7-eksbuild.1", {**H100, **ACTS}, [], []),
     ],
-)
-def test_a_running_version_that_does_harm_is_named(version: str, message: str | None) -> None:
-    """The version is EKS's own choice: no setting of the stack names it."""
+)  # fmt: skip
+def test_a_running_version_that_does_harm_is_named(
+    version: str, pool: dict[str, Any], cluster: list[Any], words: list[str]
+) -> None:
+    """The version is EKS's own choice. It is a finding only if nodes would be replaced."""
     eks = boto3.client(
         "eks", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
     )
     name = "eks-node-monitoring-agent"
     answer = offered(version)
     answer["addons"][0]["addonName"] = name
+    changes = [[POOL, "train-gpu", key, value] for key, value in pool.items()]
     with Stubber(eks) as stub:
         stub.add_response("list_addons", {"addons": [name]})
         stub.add_response("describe_addon", {"addon": {"addonVersion": version}})
         stub.add_response("describe_addon_versions", answer)
-        found, _ = compare(eks, read(["gpu-cluster:cluster", "version", "1.36"]))
-    assert [finding.word for finding in found] == ["wrong"] * bool(message)
-    assert not message or f"cluster.addonVersions.{name}: {message}" in str(found[0])
+        found, notes = compare(eks, read([NODES, "version", "1.36"], *changes, *cluster))
+    assert [finding.word for finding in found] + ["note"] * len(notes) == words
+    message = f"cluster.addonVersions.{name}: {version} reports DCGMHealthCode71 on healthy H100"
+    assert all(message in line for line in [*map(str, found), *notes])

@@ -1,10 +1,15 @@
 """An EKS node group takes no older image, and addons do not follow their cluster."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
-from components.eks.releases import check_release, check_version, left_behind
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.existing_args import EksExistingClusterArgs
+from components.eks.releases import check_release, check_version, left_behind, old_toolkit
+from components.on_change import change_rules
+from components.replacement import warnings
 
 
 @pytest.mark.parametrize(
@@ -60,8 +65,61 @@ def test_an_earlier_version_than_the_running_one_is_refused(
         check_version("the cluster", change)  # type: ignore[arg-type]
     assert str(refusal.value) == (
         f"cluster.version: {version} is older than {before}, which the cluster runs, and EKS would "
-        f'roll it back; set "{before}", or roll back with the AWS CLI first'
+        f'roll it back; set "{before}", or, if it has been rolled back already, pulumi up --refresh'
     )
+
+
+MINORS = ("1.33", "1.34", "1.35", "1.36", "1.37")
+
+
+@pytest.mark.parametrize("running", MINORS[1:4])
+@pytest.mark.parametrize("recorded", MINORS)
+@pytest.mark.parametrize("version", MINORS)
+def test_what_a_refusal_of_a_version_recommends_is_accepted(
+    running: str, recorded: str, version: str
+) -> None:
+    """Whatever the last update had set: after EKS's own upgrades, and after a rollback."""
+
+    def update(value: str) -> None:
+        key = "cluster.version"
+        for kind in (EksClusterArgs, EksExistingClusterArgs):
+            if rule := change_rules(kind, "cluster.").get(key):
+                list(warnings({key: recorded}, {key: value}, {key: rule}))
+        change = SimpleNamespace(
+            old_outputs={"version": running}, old_inputs={}, new_inputs={"version": value}
+        )
+        check_version("the cluster", change, ahead=False)  # type: ignore[arg-type]
+
+    try:
+        update(version)
+    except ValueError as error:
+        (advice,) = re.findall(r'set "([0-9.]+)"', str(error))
+        update(advice)
+    else:
+        assert MINORS.index(version) - MINORS.index(running) in (0, 1)
+
+
+def test_node_groups_skip_minors() -> None:
+    """They follow a cluster that was upgraded twice in one update."""
+    change = SimpleNamespace(old_outputs={"version": "1.33"}, new_inputs={"version": "1.35"})
+    check_version("the node group", change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("release", "old"),
+    [
+        ("1.34.1-20251016", True),
+        ("1.34.1-20251023", False),
+        ("1.36.2-20260714", False),
+        ("1.54.0-5a8d13d7", False),
+        (None, False),
+    ],
+)
+def test_a_node_group_with_an_old_toolkit_is_named(release: str | None, old: bool) -> None:
+    """Its nodes stay as they are while the device plugin changes."""
+    line = old_toolkit("gpuPools.t4", release)
+    assert bool(line) is old
+    assert not line or line.startswith(f"gpuPools.t4: its nodes have the image {release}, whose")
 
 
 def test_addons_are_left_behind_by_a_new_version() -> None:

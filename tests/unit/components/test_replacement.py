@@ -24,7 +24,6 @@ from components.on_change import (
     change_rules,
     if_longer,
     kept,
-    next_minor,
 )
 from components.platforms import PLATFORMS
 from components.replacement import valued, warnings
@@ -143,21 +142,6 @@ def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> 
         match=r"cannot change while the cluster exists; .* only at its end, .*GPUC-IMMUTABLE\]$",
     ):
         list(warnings({ZONES: old}, {ZONES: new}, {ZONES: if_longer("node pools")}))
-
-
-VERSION = "cluster.version"
-
-
-def test_a_version_moves_to_the_next_minor() -> None:
-    """In place, without a word."""
-    assert list(warnings({VERSION: "1.35"}, {VERSION: "1.36"}, {VERSION: next_minor})) == []
-
-
-@pytest.mark.parametrize("new", ["1.34", "1.37", "1.9"])
-def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
-    """EKS would refuse it at the first call of the update."""
-    with pytest.raises(ValueError, match=r"cannot change while .* move only to the next minor"):
-        list(warnings({VERSION: "1.35"}, {VERSION: new}, {VERSION: next_minor}))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 from components.eks.existing_args import EksExistingClusterArgs
-from components.eks.immutable import never_back
-from components.on_change import Refusal
 from components.owners import owned
 from components.settings import load as settings
 from tests.program.environments import values_of, without_keys
@@ -100,7 +98,7 @@ def test_a_bad_config_is_refused(change: list[Any], says: str) -> None:
     assert "\n" not in said
 
 
-IDS = [f"sg-0aaaaaaaaaaaaaaa{number}" for number in range(9)]
+IDS = [f"sg-0aaaaaaaaaaaaaa{number}" for number in range(10, 34)]
 
 
 @pytest.mark.parametrize(
@@ -108,12 +106,13 @@ IDS = [f"sg-0aaaaaaaaaaaaaaa{number}" for number in range(9)]
     [
         (IDS[:1], IDS[1:5], None),
         (IDS[:5], [], None),
-        (IDS[:5], IDS[5:9], "the 4 groups and the 5 of cluster.network.securityGroupIds are 9, and "
-         "a network interface has at most 5; drop some"),
+        (IDS[:8], IDS[8:16], None),
+        (IDS[:8], IDS[8:17], "the 9 groups and the 8 of cluster.network.securityGroupIds are 17, "
+         "and a network interface has at most 16; drop some"),
         (IDS[:2], IDS[1:3], f"{IDS[1]} is also in cluster.network.securityGroupIds"),
     ],
 )  # fmt: skip
-def test_an_interface_has_five_security_groups_of_cluster_and_pool_together(
+def test_an_interface_has_sixteen_security_groups_of_cluster_and_pool_together(
     cluster: list[str], pool: list[str], says: str | None
 ) -> None:
     """EC2 refuses more, and the same one twice, when it launches an instance."""
@@ -188,12 +187,6 @@ def test_an_order_of_fallback_needs_an_autoscaler_of_the_stack() -> None:
         "or, if the cluster has no autoscaler, set cluster.autoscaler to {} to install one here"
     )
     assert refusal(changed("on-eks", [order, [CLUSTER, "autoscaler", {}]])) is None
-
-
-def test_node_groups_follow_the_cluster_forwards() -> None:
-    """By any number of minors, and never back."""
-    assert never_back("1.33", "1.35") is None
-    assert isinstance(never_back("1.35", "1.34"), Refusal)
 
 
 def test_an_existing_gke_cluster_has_no_compute_classes() -> None:

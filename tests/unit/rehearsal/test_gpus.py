@@ -95,6 +95,27 @@ def test_a_plugin_that_relies_on_its_variables_fails_on_al2023(
     assert all(message in line for line in found)
 
 
+@pytest.mark.parametrize(
+    ("toolkit", "env", "message"),
+    [
+        ("", CDI, ""),
+        ("1.17.8", CDI, "which the node's nvidia-ctk 1.17.8 does not know"),
+        ("1.17.8", [*CDI, {"name": "CDI_DISABLE_HOOKS", "value": "all"}], ""),
+    ],
+)
+def test_an_old_toolkit_starts_no_pod_with_cdi(toolkit: str, env: list, message: str) -> None:
+    """The plugin itself runs: it is the pods' containers that do not start."""
+    container = {**DEVICE_PLUGIN["containers"][0], "securityContext": SYS_ADMIN, "env": env}
+    of = group(plugin="pod", node_os="al2023", toolkit=toolkit)
+    parts = gpu_parts(
+        of, [daemon_pod("plugin", {**DEVICE_PLUGIN, "containers": [container]}, on="n1")]
+    )
+    assert parts.complete is not bool(message)
+    found = conflicts("n1", of, parts)
+    assert len(found) == bool(message)
+    assert all(message in line for line in found)
+
+
 def test_two_drivers_are_a_conflict() -> None:
     """An installer where the cloud installs the driver as well."""
     of = group(node_os="cos")
