@@ -146,7 +146,7 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
         f"node's, which is {group.node_os}"
         for pod in parts.misfits
     ]
-    found += [f"pool {group.name}: {pod}, crashes on node {node}" for pod in parts.crashing]
+    found += [f"pool {group.name}: {pod}: fails on node {node}" for pod in parts.crashing]
     return found
 
 

@@ -81,7 +81,8 @@ def _acts_on(reason: str, settings: EksSettings) -> bool:
     pools = [each.args for each in settings.pools.values()]
     affected = [pool for pool in pools if counts_nvlink_errors(pool.gpu_model)]
     if not SCALERS[cluster.scaler].node_groups:
-        return bool(affected) and cluster.karpenter.node_repair
+        karpenter = cluster.karpenter
+        return bool(affected) and karpenter is not None and karpenter.node_repair
     return any(
         pool.node_repair.enabled
         and not any(

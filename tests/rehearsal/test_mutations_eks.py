@@ -266,8 +266,9 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             patched("from components.catalog import eks\neks.TOOLKIT_SINCE = ''"),
             pools(releaseVersion="1.35.6-20251016"),
         ],
-        ["whose CDI files name the hook disable-device-node-modification, which the node's "
-         "nvidia-ctk 1.17.8 does not know: no GPU container starts"],
+        ["pool train-gpu: kube-system/nvidia-device-plugin-POD, whose CDI files name the hook "
+         "disable-device-node-modification, which the node's nvidia-ctk 1.17.8 does not know: no "
+         "GPU container starts: fails on node NODE"],
     ),
     "the monitoring agent's DCGM server stays off the GPU nodes": (
         [addon("eks-node-monitoring-agent", 'props["configuration_values"] = None')],

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from contextlib import nullcontext
 from datetime import date
 from typing import Any
 
@@ -203,6 +204,33 @@ def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
     ]
     assert warnings_of(**v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
     assert warnings_of(instance_types=["g4dn.xlarge"], os="bottlerocket") == []
+
+
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        ({"release_version": "1.35.1-20251016"}, True),
+        ({"release_version": "1.35.1-20251023"}, False),
+        ({"release_version": "1.35.1-20251016", "device_plugin": "none"}, False),
+        ({"release_version": "1.20.0-5a8d13d7", "os": "bottlerocket"}, False),
+    ],
+)
+def test_an_image_with_an_old_nvidia_toolkit_is_refused(
+    args: dict[str, Any], refused: bool
+) -> None:
+    """Its nvidia-ctk ends with an error for a hook in the device plugin's CDI files."""
+    said = "^releaseVersion: '1.35.1-20251016' has an NVIDIA toolkit older than 1.18"
+    with pytest.raises(ValueError, match=said) if refused else nullcontext():
+        EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], **args)
+
+
+@pytest.mark.parametrize(("number", "warns"), [(4, False), (5, True)])
+def test_warns_of_more_security_groups_than_the_default_quota(number: int, warns: bool) -> None:
+    """The cluster's own is one of them."""
+    groups = [f"sg-0aaaaaaaaaaaaaaa{position}" for position in range(number)]
+    lines = warnings_of(instance_types=["g4dn.xlarge"], security_group_ids=groups)
+    found = [line for line in lines if ".securityGroupIds: the nodes have 6 security" in line]
+    assert len(found) == warns == len(lines)
 
 
 def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:

@@ -188,7 +188,7 @@ def test_an_installer_crashes_on_partitions_that_its_image_does_not_know(
     assert conflicts("n1", of, parts) == (
         [
             "pool train-gpu: kube-system/cos-x, whose image does not know partitions of "
-            "1g.24gb, crashes on node n1"
+            "1g.24gb: fails on node n1"
         ]
         if crashes
         else []
