@@ -6,7 +6,7 @@ Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.g
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -29,9 +29,18 @@ class VolumeClass:
     price: str
     """Name of the price per GiB in the catalog."""
     least_gib: int = 1
-    """The minimum size in GiB: a smaller claim fails (disks) or gets this size (Filestore)."""
+    """The minimum size in GiB that is paid: a smaller claim of Filestore gets it."""
     most_gib: int = 64 * 1024
     """The maximum size in GiB."""
+    fails_below_gib: int = 1
+    """The size in GiB below which a claim fails."""
+    no_sizes: tuple[int, int] | None = None
+    """The GiB above which a claim gets the second size."""
+
+    def paid_gib(self, gib: float) -> float:
+        """The size that a claim of this size gets."""
+        low, high = self.no_sizes or (gib, gib)
+        return max(gib if gib <= low else max(gib, high), self.least_gib)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -40,7 +49,7 @@ class VolumeClass:
 
 
 def _disk(kind: str, least_gib: int = 1) -> VolumeClass:
-    return VolumeClass(driver=DISKS, kind=kind, price=kind, least_gib=least_gib)
+    return VolumeClass(driver=DISKS, kind=kind, price=kind, fails_below_gib=least_gib)
 
 
 _TIERS: Final[Mapping[str, tuple[int, int]]] = {
@@ -50,13 +59,22 @@ _TIERS: Final[Mapping[str, tuple[int, int]]] = {
     "regional": (100, 100 * 1024),
     "enterprise": (1024, 10 * 1024),
 }
-"""Filestore tier -> smallest and largest instance in GiB."""
+"""Filestore tier -> smallest and largest instance in GiB: kubernetes-sigs/gcp-filestore-csi-driver,
+pkg/csi_driver/controller.go, with the two sizes between which there is no zonal or regional one;
+shares of an instance: pkg/util/multishare_defs.go (2026-06-24)."""
+_BANDS: Final = ("zonal", "regional")
+_NO_SIZES: Final = (9984, 10 * 1024)
 
 
 def _files(tier: str) -> VolumeClass:
     least, most = _TIERS[tier]
     return VolumeClass(
-        driver=FILESTORE, kind=tier, price=f"filestore-{tier}", least_gib=least, most_gib=most
+        driver=FILESTORE,
+        kind=tier,
+        price=f"filestore-{tier}",
+        least_gib=least,
+        most_gib=most,
+        no_sizes=_NO_SIZES if tier in _BANDS else None,
     )
 
 
@@ -70,7 +88,9 @@ GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         "zonal-rwx": _files("zonal"),
         "regional-rwx": _files("regional"),
         "enterprise-rwx": _files("enterprise"),
-        "enterprise-multishare-rwx": _files("enterprise"),
+        "enterprise-multishare-rwx": replace(
+            _files("enterprise"), fails_below_gib=100, most_gib=1024
+        ),
     }
 )
 """Classes of every cluster, Filestore's once its driver is enabled. None names a network."""

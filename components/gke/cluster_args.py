@@ -69,8 +69,14 @@ DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_G
 
 _VERSION = matching(
     "a GKE version such as 1.36 or 1.36.4-gke.1391000",
-    re.compile(r"1\.[0-9]+(?:\.[0-9]+(?:-gke\.[0-9]+)?)?|latest"),
-    hint=lambda version: f"write {version[1:]}" if re.match("v[0-9]", version) else None,
+    re.compile(r"1\.[0-9]+(?:\.[0-9]+(?:-gke\.[0-9]+)?)?"),
+    hint=lambda version: (
+        f"write {version[1:]}"
+        if re.match("v[0-9]", version)
+        else "the provider cannot compare it when the key changes; drop the key for the channel's"
+        if version == "latest"
+        else None
+    ),
 )
 
 

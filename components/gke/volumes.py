@@ -50,7 +50,7 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
     every = {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}
     disks = [name for name, row in every.items() if row.driver == catalog.DISKS]
     most = {name: row.most_gib for name, row in every.items()}
-    least = {name: row.least_gib for name, row in catalog.STACK_CLASSES.items() if name in disks}
+    least = {name: row.fails_below_gib for name, row in every.items()}
     refused: dict[str, str] = {}
     if isinstance(network, GkeExistingNetworkArgs) and network.vpc is None:
         refused = {

@@ -88,7 +88,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
 def volume(storage_class: str | None, gib: float) -> tuple[Price | None, float]:
     """GKE's own classes have a price."""
     found = volume_class(storage_class)
-    return (PRICES.get(found.price), max(gib, found.least_gib)) if found else (None, gib)
+    return (PRICES.get(found.price), found.paid_gib(gib)) if found else (None, gib)
 
 
 def disk(disk_type: str, gib: float) -> Part:

@@ -153,13 +153,13 @@ def _labels(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _meets(current: str, wanted: str) -> bool:
-    """Whether a version is at least the wanted one, which may be only the beginning of a
-    version. What is none is sent: the provider compares versions (hashicorp/go-version), and the
-    API refuses it."""
-    if wanted in ("latest", "-"):
-        return True
-    if not re.fullmatch(r"[0-9]+(?:\.[0-9]+)*(?:-gke\.[0-9]+)?", wanted):
-        return False
+    """Whether a version is at least the wanted one, which may be only the beginning of a version.
+
+    Raises CloudError for what is none, `latest` too: the provider compares versions
+    (hashicorp/go-version; resource_container_cluster.go of terraform-provider-google-beta)."""
+    if not re.fullmatch(r"v?[0-9]+(?:\.[0-9]+)*(?:-gke\.[0-9]+)?", wanted):
+        raise CloudError(f"malformed version: {wanted}")
+    wanted = wanted.removeprefix("v")
 
     def parts(version: str) -> list[int]:
         number, _, build = version.partition("-gke.")

@@ -33,6 +33,7 @@ _FILESTORE = {
     "enterprise-multishare-rwx": "enterprise",
 }
 """GKE's Filestore classes -> tier."""
+_MULTISHARE = {"enterprise-multishare-rwx": {"multishare": "true"}}
 _MOST_GIB = {
     "standard": 65_433, "premium": 65_433, "zonal": 102_400, "regional": 102_400,
     "enterprise": 10_240,
@@ -105,7 +106,8 @@ def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
     ]
     if _has_filestore(cluster):
         classes += [
-            (storage_class(name, _FILES), {"tier": tier}) for name, tier in _FILESTORE.items()
+            (storage_class(name, _FILES), {"tier": tier} | _MULTISHARE.get(name, {}))
+            for name, tier in _FILESTORE.items()
         ]
     return [its | {"parameters": parameters} for its, parameters in classes]
 
@@ -131,6 +133,12 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
         )
     place = _place(cluster)
     tier = one.parameters.get("tier", "standard")
+    if one.parameters.get("multishare") == "true" and not 100 <= (one.gib or 0) <= 1024:
+        # pkg/csi_driver/multishare_controller.go, getShareRequestCapacity
+        return (
+            "rpc error: code = InvalidArgument desc = a share has 100 GiB to 1024 GiB, "
+            f"{one.gib} GiB requested"
+        )
     if (one.gib or 0) > (most := _MOST_GIB[tier]):
         return (
             "rpc error: code = InvalidArgument desc = volume size out of range: the maximum of "

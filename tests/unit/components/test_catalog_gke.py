@@ -14,6 +14,7 @@ from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
 from components.catalog.gke_families import DISK_TYPES, FAMILIES, family_of
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
+from components.catalog.gke_volumes import volume_class
 from components.catalog.google_prices import gke_node
 from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -569,3 +570,22 @@ def test_bare_metal_has_no_persistent_disk(machine: str) -> None:
     assert row.boot_disk == "hyperdisk-balanced"
     assert {*row.boot_disks, *row.attachable} == {"hyperdisk-balanced"}
     assert len(family_of(machine.removesuffix("-metal")).boot_disks) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "paid"),
+    [
+        ("standard-rwo", 5, 5),
+        ("zonal-rwx", 10, 1024),
+        ("zonal-rwx", 9984, 9984),
+        ("gpu-cluster-filestore-zonal", 9985, 10_240),
+        ("regional-rwx", 10_100, 10_240),
+        ("regional-rwx", 20_000, 20_000),
+        ("enterprise-multishare-rwx", 100, 1024),
+    ],
+)
+def test_a_claim_pays_for_the_size_that_its_class_has(name: str, asked: int, paid: int) -> None:
+    """No zonal or regional instance is between 9,984 and 10,240 GiB; shares are in one of 1 TiB."""
+    row = volume_class(name)
+    assert row is not None
+    assert row.paid_gib(asked) == paid

@@ -180,6 +180,25 @@ def test_gkes_classes_of_filestore_are_for_the_network_default(
         assert settings.from_config(config).runs.storage_classes == {"standard-rwx"}
 
 
+@pytest.mark.parametrize(("size", "says"), [("50Gi", "allowed: 100Gi or more"), ("2Ti", "1024Gi")])
+def test_a_share_of_filestore_has_its_own_sizes(size: str, says: str) -> None:
+    """The driver refuses others: a share is a part of an instance."""
+    inside = {"vpc": "default", "subnetwork": "g", "podsRange": "p", "servicesRange": "s"}
+    name = "enterprise-multishare-rwx"
+    claim = {"size": size, "storageClass": name, "accessMode": "ReadWriteMany"}
+    line = refusal(
+        changed(
+            "dev",
+            [
+                ["gpu-cluster:cluster", "network", inside],
+                ["gpu-cluster:volumeClaims", {"a": claim}],
+            ],
+        )
+    )
+    assert f"for storageClass {name}" in line
+    assert says in line
+
+
 def test_mounts_are_read_only_unless_said() -> None:
     """Except of memory, which would stay empty."""
     assert not VolumeArgs(mount_path="/a", claim="c").writable

@@ -165,6 +165,7 @@ def test_a_network_with_filestore_may_keep_a_peering() -> None:
     [
         (files(tier="enterprise", network="net"), "the maximum of tier enterprise is 10240 GiB"),
         (files(tier="regional", network="net"), "network 'net' does not exist"),
+        (files(tier="enterprise", multishare="true"), "a share has 100 GiB to 1024 GiB"),
         (replace(files(), driver=DISKS, gib=65_537), "cannot be larger than 65536 GB"),
         (replace(files(), driver=DISKS, gib=65_536), ""),
     ],

@@ -177,11 +177,13 @@ def test_the_workload_pool_comes_with_the_cluster() -> None:
 
 
 def test_an_update_to_what_is_no_version_is_refused() -> None:
-    """By the API, as at the creation."""
+    """By the API, as at the creation, or by the provider, which cannot compare it."""
     stack = GoogleStack()
     stack.cluster(minMasterVersion="1.35")
     with pytest.raises(Refused, match=r"Master version 'v1\.36' is unsupported"):
         stack.cluster(minMasterVersion="v1.36")
+    with pytest.raises(Refused, match="malformed version: latest"):
+        stack.cluster(minMasterVersion="latest")
 
 
 @pytest.mark.parametrize(
