@@ -10,6 +10,8 @@ from ..limits import Hint
 STORAGE_CLASS = "gp3-encrypted"
 """The StorageClass that the stack creates."""
 LEAST_DISK_GIB = 100
+AUTO_MODE_IOPS = 16000
+"""Maximum of a NodeClass of Auto Mode (EKS user guide create-node-class, read 2026-11-24)."""
 _CUDA_IMAGES = Hint("CUDA images take 5 to 20 GB each")
 (_LEAST_MIB, _MOST_MIB), (_LEAST_IOPS, _MOST_IOPS) = catalog.GP3_THROUGHPUT, catalog.GP3_IOPS
 DiskSize = Annotated[int, Interval(ge=LEAST_DISK_GIB, le=catalog.MAX_DISK_GIB), _CUDA_IMAGES]
@@ -17,10 +19,11 @@ DiskThroughput = Annotated[int, Interval(ge=_LEAST_MIB, le=_MOST_MIB), Hint("it 
 DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
 
 
-def check_iops(size_gb: int, throughput: int, iops: int) -> None:
-    """Raises ValueError if EBS does not offer this many IOPS for such a volume."""
+def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS) -> None:
+    """Raises ValueError if EBS does not offer this many IOPS for such a volume, or more than
+    `most`."""
     least = max(_LEAST_IOPS, throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
-    most = min(_MOST_IOPS, size_gb * catalog.GP3_IOPS_PER_GIB)
+    most = min(most, size_gb * catalog.GP3_IOPS_PER_GIB)
     if not least <= iops <= most:
         raise ValueError(
             f"diskIops: {iops} is out of range; allowed with diskThroughput {throughput} and "

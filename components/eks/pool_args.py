@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, Len, MinLen
@@ -12,18 +12,25 @@ from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
-from ..decode import EXAMPLE, at, shown
+from ..decode import EXAMPLE, at, camel, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
 from ..fallback import check_keys
 from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
 from ..on_change import OnChange
-from ..refusal import Refusal
+from ..refusal import Range, Refusal
 from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
-from .disk_args import LEAST_DISK_GIB, DiskIops, DiskSize, DiskThroughput, check_iops
+from .disk_args import (
+    AUTO_MODE_IOPS,
+    LEAST_DISK_GIB,
+    DiskIops,
+    DiskSize,
+    DiskThroughput,
+    check_iops,
+)
 from .existing_args import AnyEksClusterArgs
 from .immutable import bought, choices_kept, never_lower
 from .karpenter_args import EksPoolKarpenterArgs, Scaler
@@ -328,7 +335,6 @@ class EksGpuNodeGroupArgs:
                 f"labels: {len(self.labels)} labels and {taints} taints exceed the tags of an "
                 f"Auto Scaling group; allowed: {most} together"
             )
-        check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
         check_user_data(self.user_data, self.os)
         self._check_max_pods()
@@ -455,6 +461,8 @@ class EksGpuNodeGroupArgs:
         if SCALERS[cluster.scaler].serves_system:
             self._check_auto_mode()
             at("karpenter", self.karpenter.check_auto_mode)
+        most = AUTO_MODE_IOPS if SCALERS[cluster.scaler].serves_system else catalog.GP3_IOPS[1]
+        check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most)
         self._check_in(cluster, places)
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
@@ -499,16 +507,18 @@ class EksGpuNodeGroupArgs:
                     "cluster.scaler: cluster-autoscaler or karpenter"
                 )
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
-        for key, value, most in (
-            ("diskSizeGb", self.disk_size_gb, 59000),
-            ("diskThroughput", self.disk_throughput, 1000),
-            ("diskIops", self.disk_iops, 16000),
+        for key, value, allowed in (
+            ("diskSizeGb", self.disk_size_gb, Range(LEAST_DISK_GIB, 59000)),
+            ("diskThroughput", self.disk_throughput, Range(catalog.GP3_THROUGHPUT[0], 1000)),
+            ("diskIops", self.disk_iops, Range(catalog.GP3_IOPS[0], AUTO_MODE_IOPS)),
         ):
-            if value > most:
-                raise ValueError(
-                    f"{key}: {value} is not possible with cluster.scaler auto-mode: its nodes have "
-                    f"at most {most}; lower it, or set cluster.scaler: cluster-autoscaler or "
-                    "karpenter"
+            if value > (allowed.most or 0):
+                raise Refusal(
+                    key,
+                    "is not possible with cluster.scaler auto-mode",
+                    given=value,
+                    allowed=allowed,
+                    remedy="lower it, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
@@ -525,7 +535,7 @@ class EksGpuNodeGroupArgs:
             # At zero, the autoscaler starts no node for a pod that requests more than the tags say.
             memory_mib=least or most if self.min_nodes == 0 else most,
             # The user data may add the instance's own disks.
-            disk_mib=None if self.user_data else self.disk_gib * 1024,
+            disk_mib=None if self.user_data or self.local_disks(scaler) else self.disk_gib * 1024,
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
@@ -552,6 +562,16 @@ class EksGpuNodeGroupArgs:
             cdi=self.os != "bottlerocket" or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
         )
+
+    def local_disks(self, scaler: Scaler) -> Sequence[str]:
+        """The instance types whose local NVMe disks are the node's disk: Auto Mode prefers them to
+        a smaller volume, and gives the node only one of 20 GiB (EKS user guide,
+        automode-learn-instances, "Considerations", read 2026-11-28)."""
+        if not SCALERS[scaler].serves_system:
+            return ()
+        rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+        size = self.disk_size_gb * 2**30 / 10**9
+        return [row.name for row in rows if size < (row.local_nvme_gb or 0)]
 
     @property
     def _shared(self) -> Sharing | None:
@@ -629,6 +649,14 @@ class EksGpuNodeGroupArgs:
                 "has raised the quota L-2AFB9258; ask for it, or drop some"
             )
         yield from without_effect(self.node_repair)
+        by_default = {item.name: item.default for item in fields(self)}
+        for key in ("disk_throughput", "disk_iops"):
+            given = getattr(self, key)
+            if given != by_default[key] and (local := self.local_disks(cluster.scaler)):
+                yield (
+                    f".{camel(key)}: {given} has no effect on {local[0]}, whose local disks are "
+                    "larger than diskSizeGb, so that Auto Mode uses them instead; drop the key"
+                )
         if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
                 f".nodeRepair: EKS sees no GPU fault on {row.name}: eks-node-monitoring-agent up "

@@ -84,7 +84,7 @@ _GPUS = """
 
 Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
 EKS nodes have neither EFA nor a placement group, and use their local NVMe disks only if `userData`
-says so; GKE nodes
+says so, or with Auto Mode if these are larger than `diskSizeGb`; GKE nodes
 have no GPUDirect network: see [what is not included](../how-to/not-included.md).
 """
 _LOCATED = """

@@ -153,8 +153,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
 def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
     """https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html, read 2026-11-24."""
     for name, pool in pools.items():
-        local = (eks.INSTANCE_TYPES[kind].local_nvme_gb or 0 for kind in pool.instance_types)
-        if max(local) * 10**9 > pool.disk_size_gb * 2**30:
+        if pool.local_disks("auto-mode"):
             yield (
                 f"pool {name}: where the NVMe disks of a node are larger than diskSizeGb, Auto "
                 "Mode uses them and gives the node a volume of 20 GiB; counted is diskSizeGb"

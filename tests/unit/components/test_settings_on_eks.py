@@ -206,3 +206,29 @@ def test_auto_mode_takes_no_policy_for_the_network() -> None:
     repair = ["gpu-cluster:gpuPools", "train-gpu", "nodeRepair", "absent"]
     said = refusal(changed("on-eks", [*auto, repair])) or "accepted"
     assert said.startswith(f"{CLUSTER}.network.cniPolicy: has no effect with scaler auto-mode")
+
+
+@pytest.mark.parametrize(
+    ("scaler", "types", "size", "known"),
+    [
+        ("auto-mode", ["g4dn.xlarge"], 100, False),
+        ("auto-mode", ["g4dn.xlarge"], 117, True),  # 125 GB are 116.4 GiB.
+        ("auto-mode", ["g4dn.xlarge", "g4dn.2xlarge"], 200, False),
+        ("karpenter", ["g4dn.xlarge"], 100, True),
+    ],
+)
+def test_auto_mode_uses_local_disks_that_are_larger_than_the_volume(
+    scaler: str, types: list[str], size: int, known: bool
+) -> None:
+    """Then the room for pods is not known, and the volume's settings are without effect."""
+    pool = {"instanceTypes": types, "diskSizeGb": size, "diskThroughput": 600}
+    changes = [
+        ["gpu-cluster:cluster", "autoscaler", "absent"],
+        ["gpu-cluster:cluster", "scaler", scaler],
+        ["gpu-cluster:gpuPools", "train-gpu", pool],
+    ]
+    resolved = settings.from_config(changed("train", changes)).pools["train-gpu"]
+    assert (resolved.pool.disk_mib is not None) is known
+    lines = [line for line in resolved.warnings if "diskThroughput: 600 has no effect" in line]
+    assert len(lines) == (not known)
+    assert not [line for line in resolved.warnings if "diskIops" in line]
