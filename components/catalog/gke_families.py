@@ -17,6 +17,13 @@ DISK_TYPES: Final = (*_PD, *_HYPERDISK)
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 
 
+COMPACT_NODES: Final[Mapping[str, int]] = MappingProxyType(
+    {"a2": 150, "a3": 96, "a4": 1500, "g2": 150, "g4": 1500}
+)
+"""Family of GPU machines -> the most nodes that GKE's autoscaler places close together."""
+COMPACT_MOST: Final = max(COMPACT_NODES.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """The features of a machine family's nodes."""

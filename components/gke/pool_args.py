@@ -9,6 +9,7 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes, room
 from ..catalog import kubernetes as names
+from ..catalog.gke_families import COMPACT_MOST, COMPACT_NODES
 from ..catalog.images import PARTITION_SIZES
 from ..cluster import (
     GPU_RESOURCE,
@@ -344,6 +345,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_upgrade()
         if self.compact_placement and self.queued:
             raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
+        if self.compact_placement and self.max_nodes > COMPACT_MOST:
+            raise ValueError(
+                f"compactPlacement: at most {COMPACT_MOST} nodes are placed close together, and "
+                f"maxNodes is {self.max_nodes}; lower it"
+            )
         if self.compact_placement and not self.machine.features.compact:
             raise ValueError(
                 f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
@@ -441,6 +447,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             yield (
                 "linux.cgroupMode: v1 is deprecated: GKE migrates nodes to v2 from 1.33 on, and "
                 "the kubelet of 1.35 does not start on v1 by default; drop the key"
+            )
+        most = COMPACT_NODES.get(self.machine.family, COMPACT_MOST)
+        if self.compact_placement and self.max_nodes > most:
+            yield (
+                f"compactPlacement: GKE's autoscaler places at most {most} nodes of "
+                f"{self.machine.family} close together, and maxNodes is {self.max_nodes}; lower it"
             )
         if self.driver == "none" and self.os_image == "cos":
             yield (

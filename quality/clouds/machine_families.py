@@ -89,6 +89,8 @@ def _family(body: str, constants: Mapping[str, str]) -> dict[str, Any]:
         ("gigantic", "supportHugepageSize1g"),
     ):
         row[key] = re.search(rf"{field}:\s+true", body) is not None
+    if nodes := re.search(r"maxCompactPlacementNodes:\s+(?:int64\()?(\d+)", body):
+        row["compact_nodes"] = int(nodes[1])
     return row | {"numa": re.search(r"numaAlignmentUnsupported:\s+true", body) is None}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from components.catalog import gke
 from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
-from components.catalog.gke_families import DISK_TYPES, FAMILIES, family_of
+from components.catalog.gke_families import COMPACT_NODES, DISK_TYPES, FAMILIES, family_of
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
 from components.catalog.gke_volumes import volume_class
 from components.catalog.google_prices import gke_node
@@ -357,6 +357,9 @@ def test_families_have_the_features_that_gke_s_autoscaler_gives_them() -> None:
             assert {*row.attachable} == {*theirs["attach"]} & {*DISK_TYPES}, name
         features = (row.compact, row.gigantic_pages, row.numa)
         assert features == (theirs["compact"], theirs["gigantic"], theirs["numa"]), name
+    nodes = {family: families[family]["compact_nodes"] for family in COMPACT_NODES}
+    assert nodes == COMPACT_NODES
+    assert COMPACT_NODES.keys() == {row.family for row in MACHINES if row.features.compact}
 
 
 def test_machines_with_gpus_are_those_of_gke_s_autoscaler() -> None:
