@@ -1,8 +1,10 @@
 """A life of each AWS resource, from its create over updates to its delete."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clouds.rows.aws import rows
 from rehearsal.plugins.aws.rowed import Rowed
 from stacks.recovery.aws import Aws
 from tests.rehearsal import aws_stack as aws
@@ -196,10 +198,16 @@ def _roles(stack: AwsStack) -> None:
     stack.role("nodes", "ec2.amazonaws.com", *policies)
 
 
+_ELSEWHERE = {"encryptionConfig", "referencedSecurityGroupId", "securityGroupIds", "snapshotId"}
+"""Outputs of inputs that no step gives."""
+
+
 def lives(stack: AwsStack) -> Iterator[str]:
     """Creates every resource and leads it to its last state; what is wrong on the way: a difference
-    after an update, another state after a refresh, or an id that recovery does not find. Recovery
-    says None of types that it does not look for; the alias `bare` has no name that KMS takes."""
+    after an update, another state after a refresh, an id that recovery does not find, or an output
+    of a row that no step has. Recovery says None of types that it does not look for; the alias
+    `bare` has no name that KMS takes."""
+    shown: defaultdict[str, set[str]] = defaultdict(set)
     for token, name, inputs in STEPS:
         if (token, name) == (aws.CLUSTER, "ml"):
             _roles(stack)
@@ -215,6 +223,12 @@ def lives(stack: AwsStack) -> Iterator[str]:
                 yield f"{step}: {sorted(different)} differ"
             if stack.refresh(token, name) != state:
                 yield f"{step}: a refresh shows another state"
+            read = handler_of(stack, token).read(identity, state)
+            shown[token] |= {output for output, value in read.items() if value is not None}
+    for token, row in rows().items():
+        outputs = {*row.outputs, *(output for more in row.more for output in more.outputs)}
+        if never := outputs - shown[token] - _ELSEWHERE:
+            yield f"{token}: no read shows {sorted(never)}"
 
 
 def handler_of(stack: AwsStack, token: str) -> Rowed:

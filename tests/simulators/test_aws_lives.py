@@ -26,8 +26,8 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
         "routeTableIds": [f"@{aws.TABLE}@public", f"@{aws.TABLE}@private"],
     },
     aws.SECURITY_GROUP: {"ingress": [_SSH], "egress": [_SSH]},
-    _RULE.format("Ingress"): {"referencedSecurityGroupId": _RANGE},
-    _RULE.format("Egress"): {"referencedSecurityGroupId": _RANGE},
+    _RULE.format("Ingress"): {"cidrIpv4": "10.2.0.0/16", "referencedSecurityGroupId": _RANGE},
+    _RULE.format("Egress"): {"cidrIpv4": "10.2.0.0/16", "referencedSecurityGroupId": _RANGE},
     "aws:iam/policy:Policy": {"policy": _ALONE},
     aws.ROLE: {
         "assumeRolePolicy": aws.trust("eks.amazonaws.com"),
