@@ -179,6 +179,8 @@ class GpuPool:
     disk_mib: int | None = None
     """Maximum disk that a node has for pods' logs, images' writable layers and `emptyDir` volumes,
     in MiB; None if it is not known."""
+    sure_disk: str | None = None
+    """The disk of a pod above which the platform may refuse it, a quantity; None without such."""
     default_disk: str | None = None
     """The disk of a container that requests none, a quantity; None if it may fill the node's."""
     node_rooms: Mapping[str, Sequence[int]] | None = None

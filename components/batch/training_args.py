@@ -114,6 +114,7 @@ class TrainingArgs(PodArgs):
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
             default_disk=self.default_disk(pools[self.pool]),
+            doubtful_disk=self.doubtful_disk(pools[self.pool]),
             own_nodes=True,
             together=True,
         )

@@ -33,6 +33,9 @@ from .spelling import nearest
 AUTOPILOT_DISK: Final = "1Gi"
 """The disk of a container on Autopilot that requests none (cloud.google.com, autopilot-resource-
 requests, "Default resource requests", read 2026-11-28)."""
+AUTOPILOT_SURE_DISK: Final = "10Gi"
+"""The disk of a pod that Autopilot's admission has been seen to refuse more than: "higher than the
+Autopilot maximum of '10Gi'". Which GPUs' nodes have more is not known here (read 2026-11-28)."""
 _AUTOPILOT_MOST: Final[Mapping[tuple[str, int], tuple[int, int]]] = {
     ("nvidia-tesla-a100", 1): (11_000, 74 * 1024)
 }

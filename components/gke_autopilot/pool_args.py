@@ -201,6 +201,7 @@ class GkeAutopilotPoolArgs:
                 if not sharing
             },
             default_disk=catalog.AUTOPILOT_DISK,
+            sure_disk=catalog.AUTOPILOT_SURE_DISK,
             driver_directory=names.GKE_DRIVER_DIRECTORY,
             host_paths=False,
             **(attachable_classes(machine) if machine else {}),

@@ -156,6 +156,12 @@ class PodArgs:
         named = self.requests.ephemeral_storage or self.limits.ephemeral_storage
         return None if named else pool.default_disk
 
+    def doubtful_disk(self, pool: GpuPool) -> str | None:
+        """The disk that it requests, if `pool`'s platform may refuse so much; None otherwise."""
+        asked = self.requests.ephemeral_storage or self.limits.ephemeral_storage
+        sure = pool.sure_disk
+        return asked if asked and sure and quantity.parse(asked) > quantity.parse(sure) else None
+
     def _check_disk(self, pool: GpuPool) -> None:
         """Raises ValueError for volumes on the node's disk that have no room there."""
         amounts = {

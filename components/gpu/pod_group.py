@@ -33,5 +33,7 @@ class PodGroup:
     default_disk: str | None = None
     """The disk that the platform grants each of them because they request none, a quantity; None
     if they request one, or may fill their node's."""
+    doubtful_disk: str | None = None
+    """The disk that each of them requests, if the platform may refuse so much."""
     together: bool = False
     """Whether either all pods start at the same time or none."""

@@ -163,6 +163,7 @@ class GpuPodArgs(PodArgs):
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
             default_disk=self.default_disk(pools[self.pool]),
+            doubtful_disk=self.doubtful_disk(pools[self.pool]),
             kind="" if getattr(self, "queue", None) else self.noun,
             long_running=self.long_running,
             least=self.least if self.long_running else 0,

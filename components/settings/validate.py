@@ -359,13 +359,19 @@ def _soon_stopped(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _without_disk(settings: Settings[Any]) -> Iterator[str]:
-    """Warns of pods that get little of their node's disk because they request none of it."""
+    """Warns of pods that get little of their node's disk, or may be refused because of it."""
     for pods in settings.pod_groups:
         if pods.default_disk:
             yield (
                 f"{pods.path}.requests.ephemeralStorage: is not set, so that each container gets "
                 f"{pods.default_disk} of disk, and a pod that writes more, such as a model that it "
                 "downloads, is evicted; set it"
+            )
+        if pods.doubtful_disk:
+            yield (
+                f"{pods.path}.requests.ephemeralStorage: Autopilot may refuse "
+                f"{pods.doubtful_disk}, as its admission refuses more than 10Gi of some pods; use "
+                "a claim for more"
             )
 
 
