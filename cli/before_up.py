@@ -13,8 +13,8 @@ from stacks.outcome import Answer, ExitCode
 def validate(stack: str, as_json: bool) -> ExitCode:
     """Show what is wrong in the file of STACK, each problem with its line and column.
 
-    Of several in one pool, workload, queue or job, only the first is shown, and nothing after one
-    in cluster: run it again after each correction.
+    Problems that may depend on another one are shown once that one is corrected: run it again
+    after each correction.
 
     Works offline, without the engine or a cluster. Problems with a cloud, a quota or a price are
     shown by other commands.

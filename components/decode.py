@@ -182,7 +182,9 @@ def _fix(key: str, kind: type, value: object) -> str:
         return f"write one value, without {'brackets' if isinstance(value, list) else 'keys'}"
     text = value.strip() if isinstance(value, str) else ""
     if kind is bool and text.lower() in _BOOLEANS:
-        return f"write {_BOOLEANS[text.lower()]} without quotes"
+        # YAML 1.1 has `yes` and `no`; the engine reads them as text, also without quotes.
+        boolean = _BOOLEANS[text.lower()]
+        return f"write {boolean}" + (" without quotes" if text.lower() == boolean else "")
     if kind is int and text.lstrip("-+").isdecimal():
         return f"write {int(text[:20])} without quotes"
     if kind is int and isinstance(value, float):

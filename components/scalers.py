@@ -183,7 +183,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         stay=_FOR_KARPENTER,
     ),
     "owner": Scaler(
-        title="the owner's",
+        title="platform: existing",
         platforms=("existing",),
         disks=None,
         policies=None,

@@ -114,7 +114,7 @@ class TeamArgs:
             if getattr(self.quota, key) and getattr(self.requests, key) is None:
                 raise ValueError(
                     f"quota.{key}: a namespace with this quota refuses containers without a "
-                    f"request; set requests.{key}, or drop the key"
+                    f"request; set the team's requests.{key}, or drop the key"
                 )
             check_quota(f"quota.{key}", getattr(self.quota, key), getattr(self.requests, key),
                         f"requests.{key}, which a container without a request gets,")  # fmt: skip

@@ -99,7 +99,9 @@ _SCALERS = """
 The names of resource types are those of the cloud's API or of the objects in the cluster.
 """
 _FEATURES = """
-Each cell is a small stack that the settings accept or refuse; the error says why.
+Each cell is a small stack that the settings accept or refuse; the error says why. Karpenter is that
+of the stack: with that of the cluster's owner (`karpenterNodeRole`), `minNodes` and time-slicing
+are refused, because they need feature gates that only the owner can set.
 """
 _COMMANDS = """
 What commands know of a scaler's pools:

@@ -1,8 +1,8 @@
-"""Everything that is wrong in a stack's file, each with its line; no engine, no cloud, no SDK.
+"""What is wrong in a stack's file, each with its line; no engine, no cloud, no SDK.
 
-The program stops after the errors that do not depend on each other. Here, an invalid part is
-corrected or removed if nothing else depends on it, and the rest is read again; after one of the
-cluster, nothing is.
+Problems that may depend on another one are shown once that one is corrected. The program stops
+after the errors that do not depend on each other; here, an invalid part is corrected or removed if
+nothing else depends on it, and the rest is read again.
 """
 
 import copy

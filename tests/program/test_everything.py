@@ -1,6 +1,7 @@
 """Rules over what the program declares for each scaler, with all that it can do."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
@@ -14,6 +15,7 @@ from components.scalers import SCALERS, Scaler, scaler_of
 from components.settings import load as settings
 from quality.docs import scaler_table
 from stacks.definition.files import ROOT
+from stacks.definition.validation import refusals
 from stacks.engine.plan import Change
 from stacks.images import pulled as listed
 from stacks.live.leftovers import leftovers
@@ -205,6 +207,24 @@ def test_the_support_matrix_is_what_the_listings_have() -> None:
         if feature in FEATURES and (cell == "yes") != bool(FEATURES[feature](stacks[title]))
     ]
     assert wrong == []
+
+
+def test_the_support_matrix_says_what_an_owners_karpenter_lacks() -> None:
+    """What it refuses, and a Karpenter of the stack on the same cluster does not."""
+    lacks = set()
+    for feature, change in scaler_table.features("eks").items():
+        pool = {key.partition(".")[2]: value for key, value in change.items()}
+        if all(key.startswith("gpuPools.") for key in change):
+            refused = []
+            for stack in ("eks-existing-karpenter", "eks-existing-owners-karpenter"):
+                config = config_of(stack)
+                config["gpu-cluster:gpuPools"]["shared"] |= pool
+                refused.append(bool([*refusals(config)]))
+            if refused == [False, True]:
+                lacks.add(feature)
+    page = " ".join((DOCS / "reference/support-matrix.md").read_text().split())
+    (names,) = re.findall(r"owner [(]`karpenterNodeRole`[)], (.*?) are refused", page)
+    assert set(names.split(" and ")) == lacks
 
 
 def settings_and_capacity(config: dict[str, Any]) -> tuple[Any, Any]:

@@ -56,7 +56,7 @@ def test_google_cloud_learns_source_and_channels() -> None:
         (
             "dev",
             {"enabled": "yes"},
-            "enabled: 'yes' is not a boolean (true or false); write true without quotes",
+            "enabled: 'yes' is not a boolean (true or false); write true",
         ),
         (
             "dev",

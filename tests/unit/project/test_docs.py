@@ -4,14 +4,16 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
-from components.decode import decode
+from components.decode import camel, decode
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs
+from components.gpu.volume_args import VolumeArgs
 from components.settings import load
 from quality.docs import keys, support_matrix, write
 from quality.docs.outputs import PAGE as OUTPUTS
@@ -238,6 +240,15 @@ def test_a_release_says_how_its_tag_is_made() -> None:
     assert "python -m quality state-fixtures vVERSION" in page
 
 
+def test_every_source_of_a_volume_is_explained() -> None:
+    """The keys of a volume are its sources, where it is mounted, and how."""
+    page = (DOCS / "how-to" / "give-jobs-data.md").read_text()
+    section = page.partition("| source |")[2].partition("\n## ")[0]
+    rows = re.findall(r"^[|] `(\w+): ", section, re.MULTILINE)
+    sources = {camel(field.name) for field in fields(VolumeArgs)} - {"mountPath", "readOnly"}
+    assert sorted(rows) == sorted(sources)
+
+
 def test_the_pools_of_the_page_are_accepted() -> None:
     """Each copied into the sample of its platform."""
     page = DOCS / "how-to" / "write-a-stack-file.md"
@@ -258,7 +269,8 @@ def test_the_teams_and_users_of_the_page_are_accepted(stack: str) -> None:
     """In the sample that it names; nothing else uses their pool."""
     written = [yaml.safe_load(text)["config"] for page, text in snippets()
                if page.name == "teams.md"]  # fmt: skip
-    (snippet,) = (one for one in written if ("gpu-cluster:cluster" in one) == (stack != "dev"))
+    on_gke, on_eks = written
+    snippet = on_gke if stack == "dev" else on_eks
     config = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())["config"]
     config = {key: block for key, block in config.items()
               if key not in ("gpu-cluster:trainingJobs", "gpu-cluster:workloads")}  # fmt: skip
