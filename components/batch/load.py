@@ -115,11 +115,16 @@ def check_pods(
 ) -> None:
     """Refuses pods that do not fit any node, would never leave their queue, or name missing
     objects. `request`: what they request all at once, with or without a queue."""
-    at(path, args.check_fits, request.pool)
-    at(path, (available.batch or BatchArgs()).check_queue, request)
-    at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)
-    at(path, contents_of, args, available.root)
-    at(path, names.check_pinned, args.image)
+    refusals = Refusals()
+    with refusals:
+        at(path, args.check_fits, request.pool)
+        at(path, (available.batch or BatchArgs()).check_queue, request)
+        at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)
+    with refusals:
+        at(path, contents_of, args, available.root)
+    with refusals:
+        at(path, names.check_pinned, args.image)
+    refusals.check()
 
 
 def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:

@@ -48,9 +48,9 @@ config:
       machineType: g2-standard-4
       taints: [{ key: a, value: b }, { key: c, valeu: d }]
   gpu-cluster:workloads:
-    one: { kind: job, pool: c, gpus: 3, image: x }
-    of-a: { kind: job, pool: a, gpus: 3, image: x }
-    three: { kind: job, pool: d, gpus: 1, image: x }
+    one: { kind: job, pool: c, gpus: 3, image: "x:1" }
+    of-a: { kind: job, pool: a, gpus: 3, image: "x:1" }
+    three: { kind: job, pool: d, gpus: 1, image: "x:1" }
   gpu-cluster:monitoring: { enabled: true, intervalSeconds: 5 }
 """
 
@@ -92,6 +92,15 @@ def test_teams_of_a_refused_pool_have_no_findings() -> None:
     assert [line.partition(": ")[0] for line in found] == [
         "gpu-cluster:gpuPools.train-gpu.maxNodes", "gpu-cluster:teams.vision.gpus.other",
     ]  # fmt: skip
+
+
+def test_an_image_is_read_whatever_else_is_wrong_with_its_pods() -> None:
+    """Also if no node has as many GPUs."""
+    config = values_of("dev")
+    pod = next(iter(config["gpu-cluster:workloads"].values()))
+    pod |= {"gpus": 3, "image": "docker.io/pytorch/pytorch"}
+    paths = [line.partition(": ")[0].rpartition(".")[2] for line in refusals(config)]
+    assert paths == ["gpus", "image"]
 
 
 @pytest.mark.parametrize("stack", [*SAMPLES, *EVERYTHING])
