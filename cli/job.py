@@ -100,8 +100,8 @@ def listed(all_namespaces: bool, **where: Any) -> ExitCode:
             "--all-namespaces lists those of all"
         )
         if rows:
-            keys = ("name", "queue", "nodes", "state", "restarts", "created")
-            keys = ("namespace", *keys) if all_namespaces else keys
+            keys = ["name", "queue", "nodes", "state", "restarts", "created"]
+            keys = ["namespace", *keys] if all_namespaces else keys
             text = table(keys, [[job_set[key] for key in keys] for job_set in rows])
         return ExitCode.OK, {"jobs": rows}, text
 

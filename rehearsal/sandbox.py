@@ -446,7 +446,9 @@ class Sandbox:
         (self.folder / "sandbox.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _minor(settings: Settings[Any]) -> int:
+def _minor(settings: Settings[Any] | None) -> int:
     """The minor of the Kubernetes version that the settings name; 0 without one."""
-    named = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
+    named = re.match(
+        r"v?1\.([0-9]+)", getattr(settings and settings.cluster, "version", None) or ""
+    )
     return int(named[1]) if named else 0

@@ -171,8 +171,8 @@ def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple
                 return refused.code, refused.message
     if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
         return wrong
-    if wrong := why_no_addresses(account, [one.subnet.id], name, 1):
-        return "InsufficientFreeAddressesInSubnet", wrong
+    if full := why_no_addresses(account, [one.subnet.id], name, 1):
+        return "InsufficientFreeAddressesInSubnet", full
     # EC2 keeps reserved instances for the reservation's owner.
     if reserved := take(account, one.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])

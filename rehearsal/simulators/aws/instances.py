@@ -134,8 +134,12 @@ def why_no_addresses(account: Account, ids: Sequence[str], name: str, more: int)
         for each in account.backend("ec2").all_instances()
         if each.subnet_id in ids and each.state not in NOT_RUNNING
     ]
-    each_has = 1 if _few_addresses(account) else instance(account, name).interfaces[1]
-    used = sum(1 if _few_addresses(account) else row.interfaces[1] for row in nodes)
+    new = instance(account, name)
+    sizes = [
+        1 if _few_addresses(account) or row.interfaces is None else row.interfaces[1]
+        for row in (new, *nodes)
+    ]
+    each_has, used = sizes[0], sum(sizes[1:])
     blocks = [IPv4Network(subnet.cidr_block) for subnet in subnets(account, ids)]
     if more < 1 or used + (more - 1) * each_has < sum(each.num_addresses - 5 for each in blocks):
         return ""
