@@ -56,7 +56,7 @@ def _asked(
 
 
 @job.command(epilog="Example: gpu-cluster job submit first.yaml --namespace team")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_where
 @click.option("--dry-run", is_flag=True, help="Check the file without submitting anything.")
 @json_option
@@ -66,6 +66,8 @@ def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
     Exit code 2: a job could never run there (its pool, GPUs, queue, image, account or volumes), so
     that none is submitted; or the cluster refuses one, and those after it are not submitted.
     """
+    if not file.is_file():
+        raise click.BadParameter(f"File '{file}' does not exist.", param_hint="FILE")
 
     def ask(cluster: Any) -> Answer:
         from stacks.jobs.submitted import jobs_in

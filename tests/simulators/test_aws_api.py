@@ -380,6 +380,7 @@ def test_a_node_group_is_rolled_back_before_its_cluster(ml: Account) -> None:
     assert f"train-gpu ({version})" in refused(error)[1]
     ml.eks.update_nodegroup_version(**named, version="1.35")
     assert ml.described("train-gpu")["version"] == "1.35"
+    ml.cloud.account.clusters["ml"].upgraded = ("", 0.0)
 
 
 def test_the_autoscaler_ends_a_node_that_somebody_else_wanted(ml: Account) -> None:

@@ -13,7 +13,15 @@ def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
         "accelerators": {"accelerators"},
         "aws_prices": {"aws_prices", "eks", "eks_instances", "images", "prices"},
         "eks": {"eks", "eks_instances", "images"},
-        "gke": {"gke", "gke_accelerators", "gke_machines", "gke_shapes", "gke_zones", "spelling"},
+        "gke": {
+            "gke",
+            "gke_accelerators",
+            "gke_families",
+            "gke_machines",
+            "gke_shapes",
+            "gke_zones",
+            "spelling",
+        },  # fmt: skip
         "images": {"images"},
         "kubernetes": {"kubernetes"},
         "prices": {"prices"},
