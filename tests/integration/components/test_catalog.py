@@ -20,8 +20,9 @@ def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
             "gke_machines",
             "gke_shapes",
             "gke_zones",
+            "room",
             "spelling",
-        },  # fmt: skip
+        },
         "images": {"images"},
         "kubernetes": {"kubernetes"},
         "prices": {"prices"},
