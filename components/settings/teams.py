@@ -155,6 +155,7 @@ def queues_of(
 ) -> Mapping[str, QueueArgs]:
     """The teams' queues. Raises ValueError if a pool has fewer GPUs than its teams together."""
     totals: Counter[str] = Counter()
+    refusals = Refusals()
     for name, team in teams.items():
         for pool, gpus in team.gpus.items():
             path = f"{PATH}.{name}.gpus.{pool}"
@@ -165,10 +166,13 @@ def queues_of(
             most = resolved.max_nodes * resolved.allocatable
             if totals[pool] > most:
                 others = f", of which the teams above have {before}" if before else ""
-                raise ValueError(
+                line = (
                     f"{path}: {gpus} is more than the pool's maxNodes allows, at most "
                     f"{most}{others}; give less, or raise it"
                 )
+                refusals.add(ValueError(line))
+                totals[pool] = before
+    refusals.check()
     subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
     return at(PATH, team_queues, teams, subjects)
 

@@ -103,6 +103,18 @@ def test_an_image_is_read_whatever_else_is_wrong_with_its_pods() -> None:
     assert paths == ["gpus", "image"]
 
 
+def test_each_team_with_more_than_its_pool_is_a_finding() -> None:
+    """The refused share is not counted for the next team."""
+    config = yaml.safe_load((EXAMPLES.parent / "teams/Pulumi.teams.yaml").read_text())["config"]
+    for team in config["gpu-cluster:teams"].values():
+        team["gpus"] = {"train-gpu": 9}
+    assert [line.partition(";")[0] for line in refusals(config)] == [
+        f"gpu-cluster:teams.{team}.gpus.train-gpu: 9 is more than the pool's maxNodes allows, at "
+        "most 2"
+        for team in config["gpu-cluster:teams"]
+    ]
+
+
 @pytest.mark.parametrize("stack", [*SAMPLES, *EVERYTHING])
 def test_one_wrong_value_in_a_pool_is_one_finding(stack: str) -> None:
     """Nothing that only depends on the pool has one, such as a claim in its team's namespace."""
