@@ -67,13 +67,13 @@ class ExistingGpuPoolArgs:
     """Your own name for the GPU."""
     taints: Annotated[
         Sequence[ExistingTaint],
-        Sent("DaemonSet spec.template.spec.tolerations[]"),
+        Sent("Pod spec.tolerations[]"),
         Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
     ] = (ExistingTaint(key=GPU_TAINT.key, value=GPU_TAINT.value, effect=GPU_TAINT.effect),)
     """Taints of the nodes; a toleration for a taint that they do not have does no harm."""
     tolerations: Annotated[
         Sequence[Toleration],
-        Sent("Pod spec.tolerations[]", "DaemonSet spec.template.spec.tolerations[]"),
+        Sent("Pod spec.tolerations[]"),
         Tries([{"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}]),
     ] = ()
     """Additional tolerations of pods on these nodes."""

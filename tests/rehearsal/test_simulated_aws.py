@@ -173,7 +173,7 @@ def test_a_delete_in_the_wrong_order_is_refused(
          "leading v"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy",
                      "configurationValues": "x"}, "not in valid JSON or YAML"),
-        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn parameter"),
+        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn"),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": aws.ADMIN},
          "The specified principalArn is invalid: invalid principal."),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": NODES_ROLE}, "already in use"),

@@ -180,7 +180,8 @@ def test_a_stranger_and_a_member_of_another_team_are_turned_away(member: Members
         )  # fmt: skip
     assert member(ADA, "research").run("list") == (
         ExitCode.OK,
-        "no jobs in namespace research; --namespace names another one\n",
+        "no jobs in namespace research; --namespace names another one, "
+        "--all-namespaces lists those of all\n",
     )
 
 

@@ -66,7 +66,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Type -> path -> a value, or why there is none."""
-FIRST = {(token, name): inputs for token, name, inputs in reversed(STEPS)}
+FIRST = {(token, name): dict(inputs) for token, name, inputs in reversed(STEPS)}
 # GKE refuses an update without it once it is set (terraform-google-kubernetes-engine 2370).
 FIRST[CLUSTER, "dev"] |= {"inTransitEncryptionConfig": "IN_TRANSIT_ENCRYPTION_DISABLED"}
 
