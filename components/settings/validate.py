@@ -82,14 +82,12 @@ def check_namespaces(settings: Settings[Any]) -> None:
 def check_scaling(settings: Settings[Any]) -> None:
     """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
     version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
-    for block, entries in settings.running.items():
-        # A block without names, such as gpuTest, is one entry or None.
-        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
-            if scaling := getattr(entry, "scaling", None):
-                try:
-                    scaling.check_zero(int(version[1]) if version else 0)
-                except ValueError as error:
-                    raise Refusal.of(error).under(f"{NAMESPACE}:{block}", name, "scaling") from None
+    for path, args in _entries(settings).items():
+        if scaling := getattr(args, "scaling", None):
+            try:
+                scaling.check_zero(int(version[1]) if version else 0)
+            except ValueError as error:
+                raise Refusal.of(error).under(path, "scaling") from None
 
 
 def check_groups(settings: Settings[Any]) -> list[str]:
@@ -388,11 +386,9 @@ def _unknown_groups(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _of_entries(settings: Settings[Any]) -> Iterator[str]:
-    for key, block in RUNNING.items():
-        entries = settings.running[key] if block.names is not None else {}
-        for name, args in entries.items():
-            if isinstance(args, GpuPodArgs):
-                yield from (f"{NAMESPACE}:{key}.{name}.{line}" for line in args.warnings())
+    for path, args in _entries(settings).items():
+        if isinstance(args, GpuPodArgs):
+            yield from (f"{path}.{line}" for line in args.warnings())
 
 
 def _overfull(settings: Settings[Any]) -> Iterator[str]:
