@@ -6,7 +6,6 @@ source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gk
 
 import re
 from collections.abc import Mapping
-from datetime import date
 from types import MappingProxyType
 from typing import Final
 
@@ -107,8 +106,6 @@ CHANNEL_MINORS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 """Channel -> its oldest and newest Kubernetes minor, 1.x, for new clusters:
 docs.cloud.google.com/kubernetes-engine/docs/release-notes.md.txt, to 2026-10-20."""
-CHANNELS_UNTIL: Final = date(2027, 2, 28)
-"""Until when the table can be taken for complete: a minor of Kubernetes lasts about four months."""
 
 CHANNEL_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {

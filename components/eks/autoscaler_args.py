@@ -127,10 +127,12 @@ class EksAutoscalerArgs:
         check_limits(self)
 
     def image_for(self, version: str) -> str:
-        """The autoscaler's image for a Kubernetes minor version of the catalog."""
+        """The autoscaler's image for a Kubernetes minor."""
+        if self.image is not None:
+            return self.image
         image = images.cluster_autoscaler(version)
-        assert image is not None, "each version of EKS has a row"
-        return self.image or image.reference
+        assert image is not None, "the settings refuse other minors"
+        return image.reference
 
     def flags(self, cluster: str) -> dict[str, str]:
         """Every flag except the extra ones, for the cluster of this name."""

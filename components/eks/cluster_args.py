@@ -13,6 +13,7 @@ from ..access import KMS_ARN, KMS_KEY, POLICY
 from ..addresses import AuthorizedNetworks, cidr, example_warnings
 from ..catalog import eks as catalog
 from ..catalog import images
+from ..catalog.dates import holds
 from ..catalog.eks_addons import ADDONS
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
@@ -20,6 +21,7 @@ from ..limits import (
     DNS_LABEL,
     UNIQUE,
     Hint,
+    Limit,
     check_limits,
     matching,
     one_of,
@@ -55,9 +57,15 @@ NAME = matching(
     catalog.CLUSTER_NAME,
     longest=catalog.CLUSTER_NAME_MAX,
 )
-VERSION = one_of(
+_VERSION = one_of(
     *(minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)),
     what="a Kubernetes minor that EKS and Cluster Autoscaler both have",
+)
+VERSION = Limit(
+    lambda value: (
+        _VERSION.refusal(value) if holds("eks.KUBERNETES_VERSIONS") or not _is_new(value) else None
+    ),
+    _VERSION.fragment,
 )
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -419,7 +427,7 @@ class EksClusterArgs:
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""
-        check_support(self.version, today)
+        check_support(self.version, today, self.scaler, self.autoscaler)
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
@@ -458,6 +466,11 @@ def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: boo
 
 def version_warnings(version: str, today: date) -> list[str]:
     """A warning if standard support of the version has ended, or ends within `NOTICE`."""
+    if _is_new(version):
+        return [
+            f"version: it is not known whether EKS has Kubernetes {version}; ask aws eks "
+            "describe-cluster-versions"
+        ]
     until = catalog.KUBERNETES_VERSIONS[version].standard_until
     if until is None or today + catalog.NOTICE < until:
         return []
@@ -474,11 +487,26 @@ def _minor(version: str) -> int:
     return int(version.partition(".")[2])
 
 
-def check_support(version: str, today: date) -> None:
-    """Raises ValueError if EKS no longer supports the version, in which it creates no cluster.
+def _is_new(version: str) -> bool:
+    """Whether it is a minor after the catalog's last."""
+    newest = max(map(_minor, catalog.KUBERNETES_VERSIONS))
+    return bool(re.fullmatch(r"1\.[0-9]{2}", version)) and _minor(version) > newest
+
+
+def check_support(
+    version: str, today: date, scaler: Scaler, autoscaler: EksAutoscalerArgs | None
+) -> None:
+    """Raises ValueError if EKS no longer supports the version, in which it creates no cluster, or
+    there is no Cluster Autoscaler for it.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
+    missing = not (autoscaler and autoscaler.image) and images.cluster_autoscaler(version) is None
+    if scaler == "cluster-autoscaler" and missing:
+        raise ValueError(
+            f"version: no image of Cluster Autoscaler for Kubernetes {version} is known; name one "
+            "in autoscaler.image, or choose another version"
+        )
     if catalog.support(version, today) == "ended":
         ended = catalog.KUBERNETES_VERSIONS[version].extended_until
         allowed = [

@@ -272,7 +272,7 @@ class EksExistingClusterArgs:
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""
-        check_support(self.version, today)
+        check_support(self.version, today, self.scaler, self.autoscaler)
 
 
 AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs

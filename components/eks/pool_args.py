@@ -611,6 +611,7 @@ class EksGpuNodeGroupArgs:
         if (
             release is not None
             and self.os == "al2023"
+            and cluster.version in catalog.AMI_RELEASES
             and not re.fullmatch(rf"{re.escape(cluster.version)}\.[0-9]+-[0-9]{{8}}", release)
         ):
             raise ValueError(

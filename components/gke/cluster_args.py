@@ -4,13 +4,13 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval
 
 from ..addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
+from ..catalog.dates import holds
 from ..decode import shown
 from ..effect import Sent, Tries
 from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
@@ -243,13 +243,13 @@ class GkeControlPlaneArgs:
         """The region of the location; a region is returned unchanged."""
         return catalog.region_of(self.location)
 
-    def _version_warnings(self, today: date) -> Iterator[str]:
+    def _version_warnings(self) -> Iterator[str]:
         least, most = catalog.CHANNEL_MINORS[self.release_channel]
         minor = re.match(r"1\.([0-9]+)", self.version or "")
         if minor is None or least <= int(minor[1]) <= most:
             return
         older = int(minor[1]) < least
-        if older or today <= catalog.CHANNELS_UNTIL:
+        if older or holds("gke.CHANNEL_MINORS"):
             yield (
                 f"version: GKE creates clusters of channel {self.release_channel} in 1.{least} to "
                 f"1.{most}, as far as is known, and {self.version} is "
@@ -257,11 +257,11 @@ class GkeControlPlaneArgs:
                 "version, or another releaseChannel"
             )
 
-    def warnings(self, today: date | None = None) -> list[str]:
+    def warnings(self) -> list[str]:
         """Warnings about settings that have no effect on GKE, each starting with its key."""
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
         lines = example_warnings(self.authorized_networks, then)
-        lines += self._version_warnings(today or date.today())
+        lines += self._version_warnings()
         lines += self.maintenance.warnings() if self.maintenance else []
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
             lines.append(
@@ -379,9 +379,9 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 f"{self.region}"
             )
 
-    def warnings(self, today: date | None = None) -> list[str]:
+    def warnings(self) -> list[str]:
         """The warnings of the control plane, and those about the system pool's machine type."""
-        lines = GkeControlPlaneArgs.warnings(self, today)
+        lines = GkeControlPlaneArgs.warnings(self)
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.doubt:
             lines.append(f"systemPool.{machine.doubt}")

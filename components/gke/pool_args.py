@@ -9,6 +9,7 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes, room
 from ..catalog import kubernetes as names
+from ..catalog.dates import holds
 from ..catalog.gke_families import COMPACT_MOST, COMPACT_NODES
 from ..catalog.images import PARTITION_SIZES
 from ..cluster import (
@@ -435,12 +436,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             args=self,
             pool=pool,
             places=zones,
-            warnings=[f"gpuPools.{name}.{line}" for line in self._warnings()],
+            warnings=[f"gpuPools.{name}.{line}" for line in self._warnings(zones)],
         )
 
-    def _warnings(self) -> Iterator[str]:
+    def _warnings(self, zones: Sequence[str]) -> Iterator[str]:
         if self.machine.doubt:
             yield self.machine.doubt
+        if unlisted := self._unlisted(zones):
+            yield (
+                f"machineType: it is not known whether {', '.join(unlisted)} has "
+                f"{self.machine_type} with {self.gpu_model.name}; ask gcloud compute "
+                f"accelerator-types list --filter name={self.gpu_model.name}"
+            )
         if self.linux is not None and self.linux.cgroup_mode == "v1":
             # docs.cloud.google.com/kubernetes-engine/docs/how-to/migrate-cgroupv2; Kubernetes 1.35:
             # the kubelet's failCgroupV1 is true by default.
@@ -485,13 +492,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if machine.zones is None or zone in machine.zones
         ]
         zones = tuple(self.zones) or ((location,) if zonal else tuple(offered))
+        if not zones and not holds("gke.ACCELERATOR_ZONES"):
+            raise ValueError(
+                f"zones: it is not known which zones of {region} have {self.machine_type} with "
+                f"{gpu_model.name}; name them"
+            )
         if not zones:
             raise ValueError(
                 f"accelerator: {self.machine_type} with {gpu_model.name} is not offered in any "
                 f"zone of {region}; regions that have it: {self._regions()}"
             )
         for zone in zones:
-            if zone not in offered and not (gpu_model.zones_partial or machine.uncertain):
+            if zone in self._unlisted(zones) and holds("gke.ACCELERATOR_ZONES"):
                 have = (
                     f"zones of {region} that have it: {', '.join(offered)}"
                     if offered
@@ -530,6 +542,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "or set fewer zones"
             )
         return zones
+
+    def _unlisted(self, zones: Sequence[str]) -> Sequence[str]:
+        """Zones of which it is not known that they have the pool's machine."""
+        gpu_model, machine = self.gpu_model, self.machine
+        if gpu_model.zones_partial or machine.uncertain:
+            return ()
+        known = gpu_model.zones if machine.zones is None else machine.zones
+        return [zone for zone in zones if zone not in known or zone not in gpu_model.zones]
 
     def _regions(self) -> str:
         """Text listing every region that is known to have the pool's machine."""

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import string
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kubernetes import client
 from pulumi.runtime import config as runtime_config
 from pulumi_gcp.container import NodePoolArgs, NodePoolNodeConfigArgs
 
+from components.catalog import dates
 from components.decode import camel, no_such_key
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -49,6 +51,17 @@ REFUSED = [
     if (path := Path(__file__).with_name(file)).is_file()
     for entry in yaml.safe_load(path.read_text())
 ]
+
+
+NAMESPACE = "gpu-cluster:"
+
+
+class Later(date):
+    """A day on which no table of the catalog holds."""
+
+    @classmethod
+    def today(cls) -> "Later":
+        return cls(2030, 1, 1)
 
 
 def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
@@ -430,6 +443,50 @@ def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: st
     found = warnings(settings.from_config(changed(stack, changes)))
     lines = [line.removeprefix("gpu-cluster:") for line in found if line not in usual]
     assert any(line.startswith(says) for line in lines) if says else lines == []
+
+
+@pytest.mark.parametrize(
+    ("stack", "change", "refuses", "warns"),
+    [
+        ("dev", ["cluster", "version", "1.38"], None, None),
+        ("dev", ["gpuPools", "train-gpu", "zones", ["us-central1-d"]],
+         "gpuPools.train-gpu.machineType: n1-standard-4 with nvidia-tesla-t4 is not offered in",
+         "gpuPools.train-gpu.machineType: it is not known whether us-central1-d has n1-standard-4"),
+        ("train", ["cluster", "version", "1.37"],
+         "cluster.version: '1.37' is not a Kubernetes minor that EKS and Cluster Autoscaler both",
+         "cluster.version: it is not known whether EKS has Kubernetes 1.37"),
+    ],
+)  # fmt: skip
+def test_what_a_table_lacks_is_only_warned_of_after_its_last_day(
+    stack: str,
+    change: list[Any],
+    refuses: str | None,
+    warns: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until then it is refused, or a warning says that the cloud refuses it."""
+    block, *rest = change
+    image = {"image": "registry.example.com/autoscaler:v1.37.0"}
+    changes = [[f"gpu-cluster:{block}", *rest], *(
+        [["gpu-cluster:cluster", "autoscaler", image]] if stack == "train" else []
+    )]  # fmt: skip
+    before = refusal(changed(stack, changes))
+    assert before is None if refuses is None else (before or "").startswith(NAMESPACE + refuses)
+    usual = warnings(settings.from_config(changed(stack, [])))
+    monkeypatch.setattr(dates, "date", Later)
+    found = warnings(settings.from_config(changed(stack, changes)))
+    lines = [line.removeprefix(NAMESPACE) for line in found if line not in usual]
+    assert [line.startswith(warns or "") for line in lines] == [True] * (warns is not None)
+
+
+def test_a_minor_without_cluster_autoscaler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its image belongs to one minor of Kubernetes, and is part of the program."""
+    monkeypatch.setattr(dates, "date", Later)
+    config = changed("train", [["gpu-cluster:cluster", "version", "1.37"]])
+    assert refusal(config) == (
+        "gpu-cluster:cluster.version: no image of Cluster Autoscaler for Kubernetes 1.37 is known; "
+        "name one in autoscaler.image, or choose another version"
+    )
 
 
 def keys_of(*structs: type) -> set[str]:
