@@ -195,6 +195,9 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """Instance family group -> quota codes for on-demand and Spot, in vCPUs, often 0 in a new account
 (four repositories agree, among them skypilot's table). The Spot quotas are named "All P4, P3 and
 P2" and "All P5" (EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
+VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE VPCs per Region", "L-0263D0A3 EC2-VPC Elastic IPs"
+"""Quotas of a VPC of the stack's own, each 5 by default. The first is of the service `vpc`.
+https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html (read 2026-11-28)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

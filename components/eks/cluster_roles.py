@@ -12,10 +12,11 @@ from .existing_args import AnyEksClusterArgs, own_policies
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
 
 AUTO_MODE_POLICIES = (
-    "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicy", "AmazonEKSLoadBalancingPolicy",
+    "AmazonEKSComputePolicy", "AmazonEKSBlockStoragePolicyV2", "AmazonEKSLoadBalancingPolicy",
     "AmazonEKSNetworkingPolicy",
 )  # fmt: skip
-"""Further policies of the cluster, with which EKS launches nodes and what they need."""
+"""Further policies of the cluster, with which EKS launches nodes and what they need. V2's
+predecessor allows snapshots of every volume of the account (both read 2026-11-28)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

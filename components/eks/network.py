@@ -65,8 +65,6 @@ class EksNetwork(pulumi.ComponentResource):
             gateway_id=gateway.id,
             opts=child,
         )
-        # One NAT gateway in the first zone, or one in each.
-        exits = args.zones if args.nat == "per-zone" else args.zones[:1]
         ways_out: dict[str, aws.ec2.Route] = {}
         for zone, private, public in _blocks(args):
             subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
@@ -80,7 +78,7 @@ class EksNetwork(pulumi.ComponentResource):
                 route_table_id=to_internet.route_table_id,
                 opts=child,
             )
-            if zone in exits:
+            if zone in args.exits:
                 ways_out[zone] = self._exit(name, zone, outside, vpc, [to_internet, association])
             self.egress.append(
                 aws.ec2.RouteTableAssociation(
@@ -88,7 +86,7 @@ class EksNetwork(pulumi.ComponentResource):
                     subnet_id=subnet.id,
                     # The route's table: a zone that gets its own table keeps the old one until the
                     # new one leads to the internet.
-                    route_table_id=(ways_out.get(zone) or ways_out[exits[0]]).route_table_id,
+                    route_table_id=(ways_out.get(zone) or ways_out[args.exits[0]]).route_table_id,
                     opts=child,
                 )
             )

@@ -76,6 +76,11 @@ class EksNetworkArgs:
         """Where nodes and disks can be: zones, or the subnets of an existing VPC."""
         return tuple(self.subnet_ids or self.zones)
 
+    @property
+    def exits(self) -> tuple[str, ...]:
+        """The zones with a NAT gateway, in a VPC of the stack's own."""
+        return tuple(self.zones if self.nat == "per-zone" else self.zones[:1])
+
     def __post_init__(self) -> None:
         check_limits(self)
         if not self.zones and not self.subnet_ids:

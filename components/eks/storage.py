@@ -117,7 +117,7 @@ class EksDisks(pulumi.ComponentResource):
 
 def _tag_for(driver: str, cluster: str) -> dict[str, str]:
     """The tag with which AWS's policy for the driver lets it attach a volume that it did not
-    create: AmazonEBSCSIDriverPolicyV2, for Auto Mode AmazonEKSBlockStoragePolicy (read
+    create: AmazonEBSCSIDriverPolicyV2, for Auto Mode AmazonEKSBlockStoragePolicyV2 (read
     2026-11-28)."""
     if driver == SCALERS["auto-mode"].disks:
         return {"eks:eks-cluster-name": cluster}

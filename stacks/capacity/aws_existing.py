@@ -91,11 +91,14 @@ def _policies(eks: Any, args: EksExistingClusterArgs) -> Iterator[Finding]:
         )
 
 
-def _each(about: str, service: str, lines: Iterator[str]) -> Iterator[Finding]:
-    """A finding for each line, which starts with the key, and one about `about` if AWS refuses a
-    call of `service`."""
+def _each(about: str, service: str, lines: Iterator[str | Finding]) -> Iterator[Finding]:
+    """A finding for each line that is not one yet, which starts with the key, and one about `about`
+    if AWS refuses a call of `service`."""
     try:
         for line in lines:
+            if isinstance(line, Finding):
+                yield line
+                continue
             key, _, reason = line.partition(": ")
             yield Finding(about=key, word="wrong", reason=reason)
     except Exception as error:
@@ -213,7 +216,10 @@ def _needs(settings: Settings[EksSettings], args: EksExistingClusterArgs) -> lis
 
 def _addons(
     eks: Any, needs: Sequence[tuple[str, str]], args: EksExistingClusterArgs
-) -> Iterator[str]:
+) -> Iterator[str | Finding]:
+    """`ListAddons` does not know what the owner installed with Helm. The image of an addon's
+    DaemonSet has the addon's name in AWS's charts as well (aws-ebs-csi-driver 2.x,
+    aws-mountpoint-s3-csi-driver 2.x, eks-pod-identity-agent, eks-node-monitoring-agent 1.7.0)."""
     name = args.existing
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     installed = {addon for page in pages for addon in page["addons"]}
@@ -228,10 +234,13 @@ def _addons(
         installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     for about, addon in needs:
         if about != _CNI_POLICY and addon not in installed:
-            yield (
-                f"{about}: needs the addon {addon}, which {name} does not have; ask its owner to "
+            yield Finding(
+                about=about,
+                word="wrong",
+                reason=f"needs the addon {addon}, which {name} does not have; ask its owner to "
                 f"run aws eks create-addon --region {eks.meta.region_name} --cluster-name {name} "
-                f"--addon-name {addon}"
+                f"--addon-name {addon}",
+                unless_runs=addon,
             )
     if "vpc-cni" in installed and not args.network.cni_policy:
         cni = eks.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]

@@ -1,7 +1,8 @@
 """The usage of EC2's vCPU quotas by the node groups of an EKS cluster, and the answers.
 
 Limits come from Service Quotas. Usage is counted from the running instances, like EC2 does: the
-default vCPUs of each instance type, by family and market. Other problems of the first update are
+default vCPUs of each instance type, by family and market, and from the VPCs and Elastic IPs if the
+stack creates a VPC. Other problems of the first update are
 checked by `aws_account` and `aws_network`.
 """
 
@@ -16,11 +17,12 @@ import botocore.exceptions
 from components.access import ServiceAccountArgs
 from components.catalog import eks as catalog
 from components.cluster import ResolvedPool
-from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
 from components.eks.cpu_pool_args import EksCpuPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
+from components.ownership import AWS_TAG
 from components.scalers import SCALERS
 from components.settings.model import Settings
 from stacks.aws_session import session
@@ -52,6 +54,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     if system is not None:
         others["system"] = system
     quota_needs, notes = needs(own.pools, others, region=own.region)
+    quota_needs += network_needs(own)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
     registry = _ECR.match(settings.images.registry or "")
@@ -139,6 +142,22 @@ def needs(
     ], notes
 
 
+def network_needs(settings: EksSettings) -> list[Need]:
+    """What a VPC of the stack's own counts against: itself, and the address of each NAT gateway."""
+    cluster, region = settings.cluster, settings.region
+    if not isinstance(cluster, EksClusterArgs) or cluster.network.subnet_ids:
+        return []
+    addresses = [f"{cluster.name}-{zone}" for zone in cluster.network.exits]
+    return [
+        Need(quota=quota, scope=region, unit=unit, pools=dict.fromkeys(names, 1),
+             link=_link(quota, region))
+        for quota, unit, names in (
+            (catalog.VPC_QUOTA, "VPCs", [cluster.name]),
+            (catalog.ADDRESS_QUOTA, "addresses", addresses),
+        )
+    ]  # fmt: skip
+
+
 def one_node(pool: ResolvedPool[EksGpuNodeGroupArgs], way: str, *, region: str) -> Need:
     """How much of a quota a node of the pool uses if it is bought in this way."""
     quotas: dict[str, dict[str, int]] = {}
@@ -162,7 +181,11 @@ def _link(quota: str, region: str) -> str:
     code = quota.split(maxsplit=1)[0]
     code_path = f"/{code}" if code.startswith("L-") else ""
     home = "https://console.aws.amazon.com/servicequotas/home/services"
-    return f"{home}/{catalog.QUOTA_SERVICE}/quotas{code_path}?region={region}"
+    return f"{home}/{_service_of(quota)}/quotas{code_path}?region={region}"
+
+
+def _service_of(quota: str) -> str:
+    return "vpc" if quota == catalog.VPC_QUOTA else catalog.QUOTA_SERVICE
 
 
 class AwsQuotas:
@@ -201,7 +224,7 @@ class AwsQuotas:
         code = need.quota.split()[0]
         if not code.startswith("L-"):
             return Unknown(reason="it is uncertain which quota these instances count against")
-        asked = {"ServiceCode": catalog.QUOTA_SERVICE, "QuotaCode": code}
+        asked = {"ServiceCode": _service_of(need.quota), "QuotaCode": code}
         try:
             try:
                 response = self._quotas.get_service_quota(**asked)
@@ -211,14 +234,14 @@ class AwsQuotas:
                 response = self._quotas.get_aws_default_service_quota(**asked)
         except Exception as error:
             return unknown(error)
-        used = self._use(need.quota, None)
+        used = self._use(need, None)
         return Known(
             limit=float(response["Quota"]["Value"]), use=None if isinstance(used, Unknown) else used
         )
 
     def own_use(self, need: Need, cluster: str) -> float | None:
-        """vCPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
-        used = self._use(need.quota, cluster)
+        """What the stack's own nodes, VPC or addresses use of a need's quota; None if unknown."""
+        used = self._use(need, cluster)
         return None if isinstance(used, Unknown) else used
 
     def offer(self, wanted: Wanted) -> Offer:
@@ -250,7 +273,9 @@ class AwsQuotas:
             *aws_account.spot_role(self._iam, settings),
         ]
 
-    def _use(self, quota: str, cluster: str | None) -> float | Unknown:
+    def _use(self, need: Need, cluster: str | None) -> float | Unknown:
+        if need.unit != "vCPUs":
+            return self._network_use(need, own=cluster is not None)
         if self._instances is None:
             self._instances = self._ask_instances()
         if isinstance(self._instances, Unknown):
@@ -258,10 +283,23 @@ class AwsQuotas:
         return sum(
             self._vcpus[instance["InstanceType"]]
             for instance in self._instances
-            if _quota_of(instance) == quota
+            if _quota_of(instance) == need.quota
             # Reserved machines count against the reservation, whoever uses them.
             and (cluster is None or (_cluster(instance) == cluster and not _reserved(instance)))
         )
+
+    def _network_use(self, need: Need, *, own: bool) -> float | Unknown:
+        try:
+            if need.quota == catalog.VPC_QUOTA:
+                rows = aws_account.listed(self.ec2, "vpcs", "Vpcs", [])
+            else:
+                rows = self.ec2.describe_addresses()["Addresses"]
+        except Exception as error:
+            return unknown(error)
+        tags = [{tag["Key"]: tag["Value"] for tag in row.get("Tags", ())} for row in rows]
+        return len([each for each in tags if not own or (
+            AWS_TAG in each and each.get("Name") in need.pools
+        )])  # fmt: skip
 
     def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:
         try:

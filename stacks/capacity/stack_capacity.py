@@ -12,7 +12,16 @@ from components.platforms import PLATFORMS
 from components.settings.model import Settings
 from stacks.capacity import offers, reserved
 from stacks.capacity.questions import Capacity, Questions, simulator
-from stacks.capacity.verdict import Finding, Known, exit_code, judge, needs_own_use, no_answer, text
+from stacks.capacity.verdict import (
+    Finding,
+    Known,
+    exit_code,
+    judge,
+    needs_own_use,
+    no_answer,
+    text,
+    unless_run,
+)
 from stacks.definition.files import PLACEHOLDER, project_name
 from stacks.definition.settings import NOWHERE, ROOT, config_of, platform_of, settings_of
 from stacks.outcome import Answer, CheckError, worst
@@ -46,9 +55,7 @@ def answer(
     cloud, notes, findings = asked.cloud, list(asked.notes), [*asked.findings]
     if not PLATFORMS[settings.platform].owned:
         owner = f"{project_name(ROOT)}/{stack}"
-        findings += asked.existing(owner)
-        if not any(one.about == "cluster.existing" for one in findings):
-            findings += _conflicts(stack, settings, asked, owner, rehearsal=rehearsal)
+        findings += _existing(stack, settings, asked, owner, rehearsal=rehearsal)
     if simulated:
         notes.append(f"a simulated cloud answered, at {simulated}")
     verdicts = []
@@ -98,14 +105,17 @@ def _installed(
     return [Finding(about=key, word="wrong", reason=reason) for key, reason in controllers.items()]
 
 
-def _conflicts(
+def _existing(
     stack: str, settings: Settings[Any], asked: Questions, owner: str, *, rehearsal: bool
 ) -> list[Finding]:
     """Conflicts of an existing cluster in a cloud with the stack."""
     from stacks.live.cluster import Denied, kubeconfig_of
-    from stacks.live.conflicts import conflicts
+    from stacks.live.conflicts import conflicts, without_running
     from stacks.live.controllers import foreign_controllers
 
+    found = [*asked.existing(owner)]
+    if any(finding.about == "cluster.existing" for finding in found):
+        return found
     try:
         if rehearsal or asked.kubeconfig is None:
             kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal)
@@ -117,9 +127,12 @@ def _conflicts(
                 result |= foreign_controllers(kubeconfig, settings.batch, owner)
             except Denied as error:
                 unread.append(("batch", str(error)))
+        found = without_running(kubeconfig, found, owner)
     except CheckError as error:
-        return [Finding(about="cluster", word="unknown", reason=str(error))]
+        unread_cluster = Finding(about="cluster", word="unknown", reason=str(error))
+        return [*map(unless_run, found), unread_cluster]
     return [
+        *found,
         *(Finding(about=key, word="wrong", reason=reason) for key, reason in result.items()),
         *(Finding(about=key, word="unknown", reason=reason) for key, reason in unread),
     ]

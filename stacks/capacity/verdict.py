@@ -1,7 +1,7 @@
 """Whether a quota is enough for the maximum size of the pools; pure functions for any cloud."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from stacks.outcome import ExitCode, worst
@@ -25,9 +25,9 @@ class Need:
     """The cloud's name or code for it."""
     scope: str
     """Its scope, for instance `us-central1` or `all regions`."""
-    unit: Literal["GPUs", "vCPUs", "GB"]
+    unit: Literal["GPUs", "vCPUs", "GB", "VPCs", "addresses"]
     pools: Mapping[str, int]
-    """Pool -> units at its `maxNodes`."""
+    """Pool -> units at its `maxNodes`; of a network's quota, name of a resource -> 1."""
     link: str
     """The page on which it can be raised."""
 
@@ -64,12 +64,22 @@ class Finding:
     """`pool train-gpu`, or the key of a setting."""
     word: Literal["wrong", "unknown"]
     reason: str
+    unless_runs: str = ""
+    """The name of an image without registry and tag; a DaemonSet that runs it disproves this."""
 
     def __str__(self) -> str:
         return f"{self.about}: {self.reason}"
 
     def document(self) -> dict[str, str]:
         return {"about": self.about, "verdict": self.word, "reason": self.reason}
+
+
+def unless_run(finding: Finding) -> Finding:
+    """The finding as it is if the cluster's DaemonSets are not known."""
+    if not finding.unless_runs:
+        return finding
+    reason = f"{finding.reason}, unless a DaemonSet of the cluster, which was not read, runs it"
+    return replace(finding, word="unknown", reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

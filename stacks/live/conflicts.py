@@ -16,6 +16,7 @@ from components.eks.settings import EksSettings
 from components.ownership import owner_of
 from components.scalers import SCALERS
 from components.settings.model import Settings
+from stacks.capacity.verdict import Finding, unless_run
 from stacks.definition.settings import principals_key
 from stacks.live.cluster import NODE_POOLS, Denied, asked, client_of, full_name, items
 
@@ -100,6 +101,18 @@ def conflicts(
         for kind in kinds
         if kind in denied
     ]
+
+
+def without_running(kubeconfig: str, findings: Sequence[Finding], owner: str) -> list[Finding]:
+    """The findings, without those that a DaemonSet of the cluster disproves (`unless_runs`)."""
+    if not any(finding.unless_runs for finding in findings):
+        return [*findings]
+    cluster = in_cluster(kubeconfig, owner)
+    if "daemons" in cluster.denied:
+        return [*map(unless_run, findings)]
+    images = {image for daemon in cluster.daemons for image in _images(daemon)}
+    names = {image.rpartition("/")[2].partition(":")[0] for image in images}
+    return [finding for finding in findings if finding.unless_runs not in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,10 +198,13 @@ class Aws:
         return [name]
 
     def _log_group(self, i: Inputs) -> list[str]:
-        name = i["name"]
-        tags = self._client("logs").list_tags_log_group(logGroupName=name)["tags"]
-        check_own(f"log group {name}", _label(i), tags.get(AWS_TAG))
-        return [name]
+        logs, name = self._client("logs"), i["name"]
+        for group in _pages(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=name):
+            if group["logGroupName"] == name:
+                tags = logs.list_tags_for_resource(resourceArn=group["logGroupArn"])["tags"]
+                check_own(f"log group {name}", _label(i), tags.get(AWS_TAG))
+                return [name]
+        return []
 
     # EKS completes a creation in any case; nothing can be done with the resource before that.
 

@@ -201,7 +201,7 @@ def test_aws_auth_is_read_if_eks_reads_it(made: Account, monkeypatch: pytest.Mon
     asked = eks.questions(own, made.cloud.endpoint)
     for mode in ("API", "API_AND_CONFIG_MAP"):
         monkeypatch.setitem(row["accessConfig"], "authenticationMode", mode)
-        assert stack_capacity._conflicts("on-eks", own, asked, owner, rehearsal=False) == []
+        assert stack_capacity._existing("on-eks", own, asked, owner, rehearsal=False) == []
     assert said == [False, True]
 
 

@@ -47,14 +47,14 @@ def _gateway_of(account: Account, vpc: str) -> Any:
     return next((each for each in found if each.vpc and each.vpc.id == vpc), None)
 
 
-VPCS, ADDRESSES = 5, 5
-"""A region's default quotas (L-F678F1CE, L-0263D0A3)."""
+NETWORK = {"L-F678F1CE": 5, "L-0263D0A3": 5}
+"""A region's default quotas of VPCs and of Elastic IPs."""
 
 
 @rule("ec2", "CreateVpc")
 def create_vpc(account: Account, params: Params) -> None:
     """Refuses more VPCs than the quota."""
-    if len(account.backend("ec2").vpcs) >= VPCS:
+    if len(account.backend("ec2").vpcs) >= NETWORK["L-F678F1CE"]:
         words = "The maximum number of VPCs has been reached."
         raise Refusal("VpcLimitExceeded", words)
 
@@ -139,7 +139,7 @@ def detach_internet_gateway(account: Account, params: Params) -> None:
 @rule("ec2", "AllocateAddress")
 def allocate_address(account: Account, params: Params) -> None:
     """Refuses EC2-Classic, which no longer exists, and more addresses than the quota."""
-    if len(account.backend("ec2").addresses) >= ADDRESSES:
+    if len(account.backend("ec2").addresses) >= NETWORK["L-0263D0A3"]:
         words = "The maximum number of addresses has been reached."
         raise Refusal("AddressLimitExceeded", words)
     if params.get("Domain", "vpc") != "vpc":

@@ -1,15 +1,16 @@
-"""Operations whose responses differ between moto and AWS: EC2's vCPU quotas, which moto lacks, the
-caller's identity, and Capacity Block offerings."""
+"""Operations whose responses differ between moto and AWS: quotas, which moto lacks, the caller's
+identity, and Capacity Block offerings."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
+from components.catalog.eks import QUOTA_CODES
 from rehearsal.simulators.aws.account import CALLER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.eks import access_admins
 from rehearsal.simulators.aws.instances import instance, vcpu_limit
+from rehearsal.simulators.aws.network_rules import NETWORK
 from rehearsal.simulators.aws.refusal import Refusal
 from rehearsal.simulators.aws.roles import role_name
 
@@ -24,28 +25,33 @@ _NAMES = {
 
 def _quota(account: Account, code: str) -> dict[str, Any]:
     return {
-        "ServiceCode": QUOTA_SERVICE,
+        "ServiceCode": "vpc" if code == "L-F678F1CE" else "ec2",
         "QuotaCode": code,
-        "QuotaName": _NAMES[code],
-        "Value": float(vcpu_limit(account, _NAMES[code])),
+        "QuotaName": _NAMES.get(code, code),
+        "Value": float(vcpu_limit(account, _NAMES[code]) if code in _NAMES else NETWORK[code]),
         "Adjustable": True,
         "GlobalQuota": False,
     }
 
 
+def _quotas(account: Account, service: str) -> list[dict[str, Any]]:
+    rows = [_quota(account, code) for code in (*_NAMES, *NETWORK)]
+    return [row for row in rows if row["ServiceCode"] == service]
+
+
 @operation("service-quotas", "GetServiceQuota")
 def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
-    """Returns one of EC2's vCPU quotas; no others exist here."""
-    if params["ServiceCode"] != QUOTA_SERVICE or params["QuotaCode"] not in _NAMES:
-        raise Refusal("NoSuchResourceException", "The specified resource does not exist.")
-    return {"Quota": _quota(account, params["QuotaCode"])}
+    """Returns one of EC2's vCPU quotas or of a network's quotas; no others exist here."""
+    for quota in _quotas(account, params["ServiceCode"]):
+        if quota["QuotaCode"] == params["QuotaCode"]:
+            return {"Quota": quota}
+    raise Refusal("NoSuchResourceException", "The specified resource does not exist.")
 
 
 @operation("service-quotas", "ListServiceQuotas")
 def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
-    """Lists EC2's vCPU quotas."""
-    codes = _NAMES if params["ServiceCode"] == QUOTA_SERVICE else {}
-    rows = [_quota(account, code) for code in codes]
+    """Lists the quotas of a service."""
+    rows = _quotas(account, params["ServiceCode"])
     return page(params, "Quotas", rows, after="NextToken", most="MaxResults")
 
 

@@ -31,6 +31,8 @@ def test_on_aws_the_tag_decides() -> None:
     assert aws.find("aws:cloudwatch/logGroup:LogGroup", group | {"tags": theirs}) == [
         "/aws/eks/x/cluster"
     ]
+    begins = {"name": "/aws/eks/x", "tags": theirs}
+    assert aws.find("aws:cloudwatch/logGroup:LogGroup", begins) == []
     assert aws.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
     with pytest.raises(NotOursError, match="cluster x exists and is labelled gpu-cluster/prod"):
         aws.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})

@@ -261,6 +261,48 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
     ]
 
 
+def test_a_vpc_of_the_stack_s_own_counts_against_the_quotas_of_networks() -> None:
+    """Five VPCs and five addresses in a region; what an earlier update created is the stack's."""
+    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
+    settings = eks_settings(
+        ["gpu-cluster:cluster", "network", {"zones": zones, "nat": "per-zone"}],
+        ["gpu-cluster:cluster", "name", "ml"],
+    )
+    account = SimulatedAccount()
+    stop = serve(account)
+    try:
+        quotas = eks.AwsQuotas.of(settings.provider, account.endpoint)
+        of_vpcs, of_addresses = needs = eks.network_needs(settings)
+
+        def answers() -> list[tuple[float, float | None, float | None]]:
+            """Limit, use and own use of both."""
+            known = [(quotas.answer(need), quotas.own_use(need, "ml")) for need in needs]
+            return [(answer.limit, answer.use, own) for answer, own in known]  # type: ignore[union-attr]
+
+        def tagged(name: str, kind: str, **tags: str) -> Any:
+            rows = [{"Key": key, "Value": value} for key, value in tags.items()]
+            return {"TagSpecifications": [{"ResourceType": kind, "Tags": [
+                {"Key": "Name", "Value": name}, *rows]}]}  # fmt: skip
+
+        own = {"gpu-cluster/stack": "gpu-cluster/train"}
+        before = len(quotas.ec2.describe_vpcs()["Vpcs"])
+        for name, tags in (("ml", own), ("ml", {}), ("ml-2", own)):
+            quotas.ec2.create_vpc(CidrBlock="10.0.0.0/16", **tagged(name, "vpc", **tags))
+        for name in ("ml-us-east-1a", "ml-2-us-east-1a"):
+            quotas.ec2.allocate_address(Domain="vpc", **tagged(name, "elastic-ip", **own))
+        assert answers() == [(5, before + 3, 1), (5, 2, 1)]
+        assert [of_vpcs.pools, of_addresses.pools] == [
+            {"ml": 1}, {f"ml-{zone}": 1 for zone in zones}
+        ]  # fmt: skip
+        assert "/services/vpc/quotas/L-F678F1CE?" in of_vpcs.link
+        assert "/services/ec2/quotas/L-0263D0A3?" in of_addresses.link
+    finally:
+        stop()
+    subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    existing = eks_settings(["gpu-cluster:cluster", "network", {"subnetIds": subnets}])
+    assert eks.network_needs(existing) == []
+
+
 @mock_aws
 def test_karpenter_needs_the_role_of_spot_in_the_account() -> None:
     """EKS creates it for node groups and for Auto Mode, and only Spot needs it."""

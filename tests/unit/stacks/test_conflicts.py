@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components.ownership import ANNOTATION
 from components.settings import load as settings
+from stacks.capacity.verdict import Finding
 from stacks.live import conflicts
 from stacks.live.cluster import Denied
 from tests.unit.components.test_settings import changed
@@ -238,6 +240,38 @@ def test_node_pools_of_others_are_found(
     found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks", reads_aws_auth=lambda: False)
     assert (list(found), unread) == ([key] if key else [], [])
     assert not found or f"a {kind} {name}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("daemons", "word"),
+    [
+        ([runs("public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v2.1.0@sha256:0")], None),
+        ([runs("registry.example.com:5000/mirror/aws-ebs-csi-driver:v2.1.0")], None),
+        ([runs("public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver-health:v2.1.0")], "wrong"),
+        (Denied("cannot list daemonsets"), "unknown"),
+    ],
+)
+def test_an_addon_that_its_owner_installed_otherwise_is_not_missing(
+    monkeypatch: pytest.MonkeyPatch, daemons: list[Any] | Denied, word: str | None
+) -> None:
+    """EKS lists only its own addons; without the DaemonSets, nobody knows."""
+
+    def asked(ask: Any, *_: str, **__: str) -> bytes:
+        if ask.__name__ != "list_daemon_set_for_all_namespaces":
+            return b'{"items": []}'
+        if isinstance(daemons, Denied):
+            raise daemons
+        return json.dumps({"items": daemons}).encode()
+
+    monkeypatch.setattr(conflicts, "asked", asked)
+    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
+    other = Finding(about="cluster.version", word="wrong", reason="another")
+    missing = replace(other, about="volumeClaims.a", unless_runs="aws-ebs-csi-driver")
+    found = conflicts.without_running("", [missing, other], "gpu-cluster/on-eks")
+    assert [(one.about, one.word) for one in found] == [
+        *([("volumeClaims.a", word)] if word else []),
+        ("cluster.version", "wrong"),
+    ]
 
 
 def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
