@@ -11,9 +11,7 @@ import itertools
 import json
 import os
 import random
-import re
 import runpy
-import shlex
 import shutil
 import signal
 import socket
@@ -69,8 +67,6 @@ time."""
 KILLED = 137
 """The exit code of a program that was killed, or that ended without Python noticing."""
 
-_LONGEST_FIRST_LINE = 127
-"""Bytes that every kernel reads of a script's first line; it splits them at the first blank."""
 SHARED = "GPU_CLUSTER_LAUNCHER"
 """Environment variable with the launcher of a longer-lived process, to use instead."""
 
@@ -82,6 +78,7 @@ def launcher() -> Path:
         return Path(shared)
     # Not needed by the server, which imports nothing of this project.
     from rehearsal.processes import spawn_supervised
+    from tools.scripts import script
 
     for old in Path(tempfile.gettempdir()).glob("fork-server-*"):
         # A server has its log locked. Its process ID would not do: another PID namespace, such as
@@ -112,20 +109,12 @@ def launcher() -> Path:
             stderr=log,
         )
     listening.close()
-    file, program = folder / "python", folder / "launcher.py"
-    program.write_text(LAUNCHER.format(folder=str(folder), file=str(file), killed=KILLED))
-    file.write_text(_started_by(program))
+    file = folder / "python"
+    program = LAUNCHER.format(folder=str(folder), file=str(file), killed=KILLED)
+    # The virtual environment's packages are not needed, and its path is more likely to have blanks.
+    file.write_text(script(program, os.path.realpath(sys.executable), "-IS"))
     file.chmod(0o700)
     return file
-
-
-def _started_by(program: Path) -> str:
-    """A script that runs the program in this interpreter."""
-    line = f"#!{sys.executable} -IS"
-    if not re.search(r"\s", sys.executable) and len(os.fsencode(line)) < _LONGEST_FIRST_LINE:
-        return f"{line}\n{program.read_text()}"
-    # A shell takes 1 ms more, and may add variables to the environment.
-    return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(str(program))} "$@"\n'
 
 
 def _opened(file: Path) -> TextIO:

@@ -5,9 +5,10 @@
 The wheel has only the package `gpu_cluster`: the command needs the checkout's stack files.
 """
 
-import sys
 import sysconfig
 from pathlib import Path
+
+from tools.scripts import script
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,9 +19,7 @@ def main(scripts: Path, packages: Path) -> None:
     scripts.mkdir(exist_ok=True)
     command = scripts / "gpu-cluster"
     command.unlink(missing_ok=True)
-    command.write_text(
-        f"#!{sys.executable}\nimport sys\n\nfrom cli.main import main\n\nsys.exit(main())\n"
-    )
+    command.write_text(script("import sys\n\nfrom cli.main import main\n\nsys.exit(main())\n"))
     command.chmod(0o755)
 
 

@@ -5,6 +5,7 @@ Only real processes show that.
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,7 +107,8 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
     """`gpu-cluster rehearse dev | head -4` is no reason for a traceback, nor for keys that stay."""
     folder = tmp_path / "sandbox"
-    line = f"{sys.executable} -m cli rehearse dev --folder {folder} | head -2"
+    command = [sys.executable, "-m", "cli", "rehearse", "dev", "--folder", str(folder)]
+    line = f"{shlex.join(command)} | head -2"
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

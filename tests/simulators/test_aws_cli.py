@@ -27,7 +27,7 @@ def test_the_aws_cli_finds_what_eks_has() -> None:
 
         def aws(command: str) -> Any:
             done = subprocess.run(
-                [AWS, *command.split(), "--output", "json"],
+                [sys.executable, AWS, *command.split(), "--output", "json"],
                 env=environment,
                 capture_output=True,
                 text=True,

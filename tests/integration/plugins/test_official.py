@@ -1,16 +1,15 @@
 """Which official plugin is found, and whether it will do."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from rehearsal.plugins import official
 from rehearsal.plugins.official import installed
+from tools.scripts import script
 
 VERSION = "4.34.2"
-TELLS = f"""#!{sys.executable}
-import sys
+TELLS = script("""import sys
 from concurrent import futures
 import grpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
@@ -22,7 +21,7 @@ provider_pb2_grpc.add_ResourceProviderServicer_to_server(Told(), server)
 print(server.add_insecure_port("127.0.0.1:0"), flush=True)
 server.start()
 server.wait_for_termination()
-"""
+""")
 
 
 @pytest.fixture(autouse=True)

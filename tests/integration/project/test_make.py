@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.nearest import instead
+from tools.scripts import script
 from tools.version import wrong
 
 ROOT = Path(__file__).parents[3]
@@ -115,13 +116,13 @@ def test_which_python(version: tuple[int, ...], fine: bool) -> None:
 def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
     """No environment is made with it."""
     old = tmp_path / "python3"
-    script = (
+    program = (
         "import runpy, sys\n"
         "sys.version_info = (3, 14, 0)\n"
         "assert sys.argv[1] == 'tools/version.py', sys.argv\n"
         "runpy.run_path(sys.argv[1], run_name='__main__')\n"
     )
-    old.write_text(f"#!{sys.executable}\n{script}")
+    old.write_text(script(program))
     old.chmod(0o755)
     for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         (tmp_path / name).write_text((ROOT / name).read_text())

@@ -16,6 +16,7 @@ import pytest
 import tools
 from tools import build, go, programs
 from tools.__main__ import _wanted, main
+from tools.scripts import script
 
 ROOT = Path(__file__).parents[3]
 FAKE_GO = """#!/bin/sh
@@ -297,6 +298,22 @@ def test_what_the_machine_has_in_the_same_version_is_not_built(
     plane.folder().mkdir()
     (plane.folder() / "etcd").touch()
     assert tools.binary("etcd") == plane.folder() / "etcd"
+
+
+@pytest.mark.parametrize("option", ["", "-IS"])
+@pytest.mark.parametrize("folder", ["short", "a b", "it's ü", "x" * 120])
+def test_a_script_is_run_by_an_interpreter_of_any_path(
+    folder: str, option: str, tmp_path: Path
+) -> None:
+    """The kernel splits a script's first line at blanks, and cuts a long one."""
+    python, file = tmp_path / folder / "python", tmp_path / folder / "script"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    program = "import sys\nprint(*sys.argv[1:], sys.executable, sys.flags.isolated, sep='\\n')\n"
+    _script(file, script(program, str(python), option))
+    done = subprocess.run([file, "a b", "$c"], capture_output=True, text=True)
+    said = f"a b\n$c\n{python}\n{1 if option else 0}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
 def _script(path: Path, text: str) -> None:

@@ -196,6 +196,14 @@ DOORS = {
 """What can be run beside `gpu-cluster`, and why."""
 
 
+def test_an_interpreter_s_path_is_quoted() -> None:
+    """In a clone whose path has blanks, scripts and commands with the bare path do not start."""
+    bare = re.compile(r"#!\{|['\"]\{sys\.executable\} -")
+    files = [file for room in (*ROOMS, "tests") for file in (ROOT / room).rglob("*.py")]
+    found = {file for file in files if bare.search(file.read_text())}
+    assert found == {ROOT / "tools" / "scripts.py"}
+
+
 def test_there_is_one_command() -> None:
     """What people run is a sub-command of `gpu-cluster`: one help, one set of exit codes."""
     files = [

@@ -1,7 +1,6 @@
 """`clouds/generated` is written from sources, the better one counts."""
 
 import json
-import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,6 +9,7 @@ import yaml
 
 from quality.clouds import definitions, generate, go_schema, plugin_schema
 from stacks.outcome import CheckError
+from tools.scripts import script
 
 SCHEMA = {
     "name": "aws",
@@ -44,8 +44,8 @@ def test_a_plugin_is_asked_for_its_schema(tmp_path: Path) -> None:
     """A process that answers GetSchema on the port that it prints."""
     program = tmp_path / "pulumi-resource-aws"
     program.write_text(
-        f"#!{sys.executable}\n"
-        + dedent(f"""\
+        script(
+            dedent(f"""\
         from concurrent.futures import ThreadPoolExecutor
         import grpc
         from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
@@ -61,6 +61,7 @@ def test_a_plugin_is_asked_for_its_schema(tmp_path: Path) -> None:
         print(port, flush=True)
         server.wait_for_termination()
         """)
+        )
     )
     program.chmod(0o755)
     assert plugin_schema.ask(program) == SCHEMA

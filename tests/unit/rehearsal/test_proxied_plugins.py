@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +18,9 @@ from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.official import running
 from rehearsal.proxied_plugins import ProxiedPlugins
+from tools.scripts import script
 
-PLUGIN = f"""\
-#!{sys.executable}
+PLUGIN = script("""\
 import os
 from concurrent import futures
 import grpc
@@ -47,7 +46,7 @@ provider_pb2_grpc.add_ResourceProviderServicer_to_server(Plugin(), server)
 print(server.add_insecure_port("127.0.0.1:0"), flush=True)
 server.start()
 server.wait_for_termination()
-"""
+""")
 """Its creates answer with how many it has been asked for, and its version is its process."""
 
 
