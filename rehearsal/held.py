@@ -104,7 +104,11 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
         folders.end(folder, f"gpu-cluster down {stack}")
         return "ended while it was starting", []
     node = host_changes.read(folder) if folders.holder(folder) else None
+    running = folders.holder(folder) if folders.held(folder) else None
     done = folders.end(folder, f"gpu-cluster down {stack}")
+    if running:  # It ends a moment after it has unlocked, and looks like one that starts.
+        with suppress(psutil.Error):
+            psutil.Process(running.pid).wait(folders.END_SECONDS)
     return done, [line for lines in node.left().values() for line in lines] if node else []
 
 

@@ -174,7 +174,11 @@ def make_report(
         nodes=nodes,
         pods=pod_lives(events),
         gpu_nodes=gpu_nodes_over_time(nodes),
-        refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
+        refusals=[
+            f"{e.detail.get('choice', e.subject)}: {e.detail['message']}"
+            for e in events
+            if e.what == "refused"
+        ],
         template_checks=list(run.template_checks),
         simulated=simulated.lines(
             events,

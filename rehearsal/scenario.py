@@ -78,6 +78,8 @@ class Rehearsal:
     workloads: list[Workload] = field(default_factory=list)
     template_checks: list[dict[str, Any]] = field(default_factory=list)
     """The comparison of the pools' template tags with their nodes, for the report."""
+    fallen_back: int = 0
+    """How many lines about fallbacks the steps have reported."""
     up_began: float = 0.0
     """When the last `up` began: earlier nodes do not show what that update declares."""
 
@@ -90,8 +92,9 @@ class Rehearsal:
                 ("pulumi up", self._up),
                 *self._operator_steps,
                 ("workloads run", self._workloads_run),
-                *((("pods move back", self._pods_move_back),) if self._restocking else ()),
+                # A service at zero has no pod before, for which machines could run out.
                 *((("services scale out", self._services_scale_out),) if self._scaled else ()),
+                *((("pods move back", self._pods_move_back),) if self._restocking else ()),
                 ("every pool grows", self._every_pool_grows),
                 ("placement verified", self._placement_verified),
                 ("node template verified", self._node_template_verified),
@@ -218,8 +221,14 @@ class Rehearsal:
             return "the stack declares none"
         self._wait_for(self.workloads)
         reached = f"all reached their expected state: {', '.join(map(str, self.workloads))}"
-        events = self.sandbox.event_log.events
-        return "; ".join([reached, *fallbacks.seen(events), *fallbacks.warm_starts(events)])
+        warm = fallbacks.warm_starts(self.sandbox.event_log.events)
+        return "; ".join([reached, *self._fallbacks(), *warm])
+
+    def _fallbacks(self) -> list[str]:
+        """What has fallen back and moved since the last call."""
+        lines = fallbacks.seen(self.sandbox.event_log.events)[self.fallen_back :]
+        self.fallen_back += len(lines)
+        return lines
 
     def _wait_for(
         self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
@@ -280,7 +289,7 @@ class Rehearsal:
                 raise Failure("pods did not move back to an earlier choice of fallback")
             time.sleep(0.1)
         self._wait_for(self.workloads)
-        return "; ".join(fallbacks.seen(self.sandbox.event_log.events)) or "nothing ran out"
+        return "; ".join(self._fallbacks()) or ("none" if self.fallen_back else "nothing ran out")
 
     def _moving(self) -> bool:
         """Whether a node that is being replaced by a better one still exists."""
@@ -297,7 +306,8 @@ class Rehearsal:
 
     def _services_scale_out(self) -> str:
         """Scales to the maximum, through the subresource that all autoscalers use."""
-        return self._scale({one: args.max_replicas for one, args in self._scaled.items()})
+        detail = self._scale({one: args.max_replicas for one, args in self._scaled.items()})
+        return "; ".join([detail, *self._fallbacks()])
 
     def _services_scale_in(self) -> str:
         """Scales to the minimum; nodes without pods then leave."""

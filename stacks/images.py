@@ -10,14 +10,14 @@ from components.catalog import images
 from components.eks.existing_args import controller
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
-from stacks.definition.settings import config_of, settings_of
+from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.outcome import Answer, ExitCode
 from stacks.table import table
 
 
 def answer(stack: str) -> Answer:
     """Exit code, document and text. Raises CheckError for a stack that cannot be read."""
-    settings = settings_of(stack, config_of(stack))
+    settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
     images_used = sorted(set(references(settings)))
     rows = [(image, settings.images.image(image)) for image in images_used]
     document = {

@@ -467,7 +467,7 @@ class Nodes:
             ways = {each.name: f"{group.name} as {each.bought}" for each in group.machines or ()}
             self._event_log.record(
                 "node", name, "member", group=group.name, gpus=gpus, order=group.order,
-                choice=ways.get(name, group.name),
+                choice=ways.get(name, group.as_choice),
                 added=karpenters(node) or group.machines is not None,
             )  # fmt: skip
         try:
@@ -565,7 +565,7 @@ class Nodes:
         self.refusals[group.name] = message
         self._event_log.record(
             "cloud", group.name, "refused",
-            nodes=nodes, message=message, order=group.order, choice=group.name,
+            nodes=nodes, message=message, order=group.order, choice=group.as_choice,
         )  # fmt: skip
         for node in added:
             self._refuse(node)

@@ -288,6 +288,11 @@ class NodeGroup:
         """The order of fallback that contains it, perhaps with others; empty if in none."""
         return self.choice.of if self.choice else self.name if self.machines is not None else ""
 
+    @property
+    def as_choice(self) -> str:
+        """Its name with its place in the order, since GKE names pools of flex-start like others."""
+        return f"{self.name} (choice {self.choice.rank + 1})" if self.choice else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaler:

@@ -127,7 +127,7 @@ def answer(gpu: str | None, region: str | None) -> Answer:
         if some:
             head = ["GPU", "GPUS", "MACHINE", "ON DEMAND", "SPOT"]
             lines = [cloud.upper(), table(head, [_row(offer) for offer in some])]
-            lines += _grouped("quota", some, lambda offer: offer.quota)
+            lines += _grouped("quota", some, _quota)
             lines += _grouped("zones", some, lambda offer: _zones(offer, region))
             lines += textwrap.wrap(sources(cloud, found), COLUMNS, break_on_hyphens=False)
             parts.append("\n".join(lines))
@@ -187,6 +187,11 @@ def _grouped(what: str, some: Sequence[Offer], tell: Callable[[Offer], str]) -> 
             break_on_hyphens=False,
         )
     ]
+
+
+def _quota(offer: Offer) -> str:
+    other = "spot" in offer.sold and offer.spot_quota not in (None, offer.quota)
+    return f"{offer.quota}, for Spot {offer.spot_quota}" if other else offer.quota
 
 
 def _dollars(offer: Offer, price: float | None, way: str) -> str:

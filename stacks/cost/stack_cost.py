@@ -11,7 +11,7 @@ from components.catalog.prices import priced_on
 from components.platforms import PLATFORMS
 from stacks.cost.bill import Bill, Prices, changes
 from stacks.cost.cost_text import compared, money, shown
-from stacks.definition.settings import ROOT, config_in, config_of, platform_of, settings_of
+from stacks.definition.settings import NOWHERE, ROOT, config_in, config_of, settings_of
 from stacks.outcome import Answer, CheckError, ExitCode
 
 
@@ -46,14 +46,12 @@ def answer(
 def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
     """The bill for a stack's config. Raises CheckError with the program's error if it is
     invalid."""
-    # Its settings need a kubeconfig, and none of its nodes belong to this stack.
-    platform = PLATFORMS.get(platform_of(config))
-    if platform is not None and platform.cloud is None:
-        return Bill(notes=["an existing cluster is billed to somebody else"])
     try:
-        settings = settings_of(stack, config)
+        settings = settings_of(stack, config, kubeconfig=NOWHERE)
     except CheckError as error:
         raise CheckError(f"{at}: {error}" if at else str(error)) from None
+    if PLATFORMS[settings.platform].cloud is None:
+        return Bill(notes=["an existing cluster is billed to somebody else"])
     # Only the module of the stack's own cloud is imported.
     prices = cast(Prices, import_module(PLATFORMS[settings.platform].cost))
     return prices.bill(settings, date.today())

@@ -263,6 +263,20 @@ def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
         assert starting.poll() is not None
 
 
+def test_down_waits_for_the_process_that_has_unlocked(tmp_path: Path) -> None:
+    """Until then, a second `down` would take it for one that is starting."""
+    folder = tmp_path / "sandbox"
+    ending = "    try: time.sleep(60)\n    finally: unlock(); time.sleep(1)"
+    slow = HELD.replace("    time.sleep(60)", ending)
+    with subprocess.Popen(
+        [sys.executable, "-c", slow, str(folder)], cwd=ROOT, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert held.down("dev", folder) == ("ended", [])
+        assert process.poll() is not None
+
+
 def test_the_report_of_the_one_that_ran_stays(tmp_path: Path) -> None:
     """It is what there is to show of it; all else goes, and the second time the report too."""
     folder = tmp_path / "sandbox"

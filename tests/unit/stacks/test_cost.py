@@ -3,10 +3,13 @@
 import csv
 import json
 import re
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cli.main import main
 from components.catalog import aws_prices, google_prices
@@ -16,13 +19,15 @@ from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.google_prices import gke_node
 from components.catalog.prices import HOURS_PER_MONTH
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from stacks import images
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
 from stacks.cost.cost_text import compared, csv_rows, shown
+from stacks.definition import files, validation
 from stacks.definition.files import SAMPLES
 from stacks.definition.settings import config_of, settings_of
-from stacks.outcome import ExitCode
+from stacks.outcome import Answer, CheckError, ExitCode
 
 TODAY = date(2026, 11, 21)
 
@@ -467,10 +472,29 @@ def test_the_extended_channel_and_alerts_are_said() -> None:
 
 
 def test_an_existing_cluster_is_not_on_the_bill() -> None:
-    """Nodes that somebody else made cost this stack nothing, and no kubeconfig is read."""
+    """Nodes that somebody else made cost this stack nothing."""
     code, document, text = cost.answer("onprem")
     assert (code, document["items"]) == (ExitCode.OK, [])
     assert "an existing cluster is billed to somebody else" in text
+
+
+@pytest.mark.parametrize("answer", [cost.answer, images.answer, validation.answer])
+def test_a_file_is_read_without_its_kubeconfig_and_refused_all_the_same(
+    answer: Callable[[str], Answer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Commands that query nothing work before the cluster can be reached."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert answer("onprem")[0] is ExitCode.OK
+    config = config_of("onprem")
+    config["gpu-cluster:gpuPools"]["gpus"] = {"nodeSelector": {"a": "b"}, "gpusPerNode": 17}
+    monkeypatch.setenv(files.INSTEAD, str(tmp_path))
+    (tmp_path / "Pulumi.onprem.yaml").write_text(yaml.safe_dump({"config": config}))
+    try:
+        code, _, text = answer("onprem")
+    except CheckError as error:
+        code, text = ExitCode.FINDING, str(error)
+    assert code is ExitCode.FINDING
+    assert "gpusPerNode: 17 is out of range" in text
 
 
 @pytest.mark.parametrize(

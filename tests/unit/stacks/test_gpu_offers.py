@@ -41,12 +41,10 @@ def test_a_gpu_in_a_zone() -> None:
 def test_machines_of_one_gpu_have_quotas_of_their_own() -> None:
     """A3 Mega's H100 is not A3 High's; N1 machines have the quota of the GPU that is attached."""
     lines = answer("h100", None)[2].replace("\n  ", " ")
-    for machine, quota in (
-        ("a3-highgpu-8g", "NVIDIA_H100_GPUS"),
-        ("a3-megagpu-8g", "NVIDIA_H100_MEGA_GPUS"),
-    ):
-        assert re.search(rf"quota of [^:]*{machine}[^:]*: {quota}$", lines, re.MULTILINE), lines
-    assert "quota of T4: NVIDIA_T4_GPUS" in answer(None, None)[2]
+    for machine, gpu in (("a3-highgpu-8g", "H100"), ("a3-megagpu-8g", "H100_MEGA")):
+        quotas = f"NVIDIA_{gpu}_GPUS, for Spot PREEMPTIBLE_NVIDIA_{gpu}_GPUS"
+        assert re.search(rf"quota of [^:]*{machine}[^:]*: {quotas}$", lines, re.MULTILINE), lines
+    assert "quota of T4: NVIDIA_T4_GPUS, for Spot" in answer(None, None)[2]
 
 
 def test_aws_has_no_zones_that_are_known() -> None:
