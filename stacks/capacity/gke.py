@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from components.catalog.gke import region_of
+from components.catalog.gke import machine_type, region_of
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.existing_args import own_account
@@ -19,7 +19,7 @@ from stacks.capacity import (
     google_grants,
     google_network,
 )
-from stacks.capacity.google import KEYS, GoogleQuotas, disk_needs, needs, one_node
+from stacks.capacity.google import KEYS, GoogleQuotas, Nodes, needs, node_needs, one_node
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
@@ -50,7 +50,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     )
     asked = Questions(
         cloud=cloud,
-        needs=[*quota_needs, *disk_needs(boot_disks(own), project=own.project, region=region)],
+        needs=[*quota_needs, *node_needs(nodes(own), project=own.project, region=region)],
         wanted=wanted(own.pools, region),
         reservations=reserved,
         notes=[*notes, *order, *far],
@@ -93,18 +93,28 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     )
 
 
-def boot_disks(own: GkeSettings) -> dict[str, tuple[str, int]]:
-    """Pool -> the type of its nodes' boot disks, and their GB at its maximum."""
+def nodes(own: GkeSettings) -> dict[str, Nodes]:
+    """Pool -> its nodes at its maximum."""
     cluster = own.cluster
     cpu = {f"cluster.cpuPools.{name}": pool for name, pool in cluster.cpu_pools.items()}
-    if isinstance(cluster, GkeClusterArgs):
-        system = cluster.system_pool
-        disks = {"systemPool": (system.boot_disk, system.disk_size_gb * system.max_nodes)}
-    else:
-        disks = {}
-    disks |= {n: (pool.boot_disk, pool.disk_size_gb * pool.max_nodes) for n, pool in cpu.items()}
-    return disks | {
-        name: (pool.args.boot_disk, pool.args.disk_size_gb * pool.pool.bounds[1])
+    plain = {"systemPool": cluster.system_pool} if isinstance(cluster, GkeClusterArgs) else {}
+    return {
+        name: Nodes(
+            machine=machine_type(pool.machine_type),
+            way="spot" if pool.spot else "on-demand",
+            disk=pool.boot_disk,
+            gigabytes=pool.disk_size_gb,
+            count=pool.max_nodes,
+        )
+        for name, pool in (plain | cpu).items()
+    } | {
+        name: Nodes(
+            machine=pool.args.machine,
+            way=pool.args.order[-1],
+            disk=pool.args.boot_disk,
+            gigabytes=pool.args.disk_size_gb,
+            count=pool.pool.bounds[1],
+        )
         for name, pool in own.pools.items()
     }
 

@@ -6,7 +6,8 @@ Queries the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggr
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from components.catalog import gke as catalog
 from components.cluster import ResolvedPool
@@ -31,6 +32,30 @@ _DISK_QUOTAS = {
 }
 """Type of a disk -> the regional quota: docs.cloud.google.com/compute/resource-usage, "Disk
 quotas", and the discovery document's `Quota.metric`."""
+
+
+_CPU_QUOTAS = {"n1": "CPUS", "e2": "CPUS"} | {
+    family: f"{family.upper()}_CPUS"
+    for family in ("a2", "c2", "c2d", "c3", "n2", "n2d", "t2a", "t2d")
+}
+"""Family of a machine -> the regional quota of its vCPUs: the metrics of the discovery document.
+N1 and E2 share one, and those of newer families count against CPUS_PER_VM_FAMILY, which the API
+does not list; all count against the project's."""
+GLOBAL_CPU_QUOTA = "CPUS_ALL_REGIONS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """The nodes of a pool at its maximum."""
+
+    machine: catalog.MachineType | None
+    way: str
+    """How they are bought, at last, as a value of `capacityType`."""
+    disk: str
+    """The type of the boot disk."""
+    gigabytes: int
+    """The size of the boot disk."""
+    count: int
 
 
 def needs(
@@ -81,15 +106,23 @@ def needs(
     return result, notes
 
 
-def disk_needs(disks: Mapping[str, tuple[str, int]], *, project: str, region: str) -> list[Need]:
-    """A need for each quota of boot disks. `disks`: pool -> type of its disks, and GB of all."""
-    sizes: dict[str, dict[str, int]] = {}
-    for pool, (kind, gigabytes) in disks.items():
-        sizes.setdefault(_DISK_QUOTAS[kind], {})[pool] = gigabytes
+def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list[Need]:
+    """A need for each quota of boot disks, and of vCPUs that are bought on demand: a reservation
+    counted its own when it was created, and Spot has another quota if the project asked for it."""
+    sizes: dict[tuple[str, str, Literal["GB", "vCPUs"]], dict[str, int]] = {}
+    for pool, of in nodes.items():
+        disks = sizes.setdefault((_DISK_QUOTAS[of.disk], region, "GB"), {})
+        disks[pool] = of.gigabytes * of.count
+        if of.machine is None or of.way != "on-demand":
+            continue
+        cpus = {pool: of.machine.vcpu * of.count}
+        if (metric := _CPU_QUOTAS.get(of.machine.family)) is not None:
+            sizes.setdefault((metric, region, "vCPUs"), {}).update(cpus)
+        sizes.setdefault((GLOBAL_CPU_QUOTA, ALL_REGIONS, "vCPUs"), {}).update(cpus)
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
     return [
-        Need(quota=metric, scope=region, unit="GB", pools=pools, link=link)
-        for metric, pools in sizes.items()
+        Need(quota=metric, scope=scope, unit=unit, pools=pools, link=link)
+        for (metric, scope, unit), pools in sizes.items()
     ]
 
 
@@ -139,7 +172,7 @@ class GoogleQuotas:
                 return _on_standard_quota(need, known, gpu_model.quota_metric, standard)
         if known is not None:
             return known
-        if need.unit == "GB":
+        if need.unit != "GPUs":
             return Unknown(reason=f"{need.scope} lists no quota of this name: see the link")
         guessed = (
             ", and its name is only assumed"
@@ -152,8 +185,8 @@ class GoogleQuotas:
         )
 
     def own_use(self, need: Need, cluster: str) -> float | None:
-        """GPUs of the cluster's own nodes that count against a need's quota; None if unknown, as
-        for disks: an instance does not tell their type."""
+        """GPUs or vCPUs of the cluster's own nodes that count against a need's quota; None if
+        unknown, as for disks: an instance does not tell their type."""
         if need.unit == "GB":
             return None
         instances = self._api.aggregated(
@@ -162,7 +195,7 @@ class GoogleQuotas:
         if isinstance(instances, Unknown):
             return None
         return sum(
-            _gpus_counted(instance, need)
+            _counted(instance, need)
             for zone, instance in instances
             # A cluster in another region may have the same name.
             if zone.startswith(f"{self._region}-")
@@ -221,8 +254,8 @@ def _on_standard_quota(
     )
 
 
-def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
-    """GPUs of a virtual machine that count against a need's quota."""
+def _counted(instance: Mapping[str, Any], need: Need) -> int:
+    """GPUs or vCPUs of a virtual machine that count against a need's quota."""
     if instance.get("status") in ("TERMINATED", "SUSPENDED"):
         return 0
     if specific(instance):
@@ -232,6 +265,12 @@ def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
         "SPOT",
         "FLEX_START",
     )
+    if need.unit == "vCPUs":
+        machine = catalog.machine_type(instance["machineType"].rpartition("/")[2])
+        if preemptible or machine is None:
+            return 0
+        counts = need.quota in (GLOBAL_CPU_QUOTA, _CPU_QUOTAS.get(machine.family))
+        return machine.vcpu * counts
     gpus = 0
     for accelerator in instance.get("guestAccelerators", ()):
         gpu_model = catalog.ACCELERATORS.get(accelerator["acceleratorType"].rpartition("/")[2])

@@ -67,7 +67,9 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     """One of three T4 runs; they are the stack's own, so three of three are enough, two are not."""
     code, document = run("capacity", "dev", "--endpoint", cloud_api(dev))
     assert code == 0, document
-    *gpus, disks = document["quotas"]
+    *gpus, disks, cpus, all_cpus = document["quotas"]
+    assert (cpus["quota"], cpus["need"]) == ("CPUS", 18)
+    assert all_cpus["use"] == cpus["use"] >= 4
     assert [(quota["quota"], quota["need"], quota["limit"], quota["use"]) for quota in gpus] == [
         ("NVIDIA_T4_GPUS", 3, 16, 1),
         ("GPUS_ALL_REGIONS", 3, 16, 1),

@@ -641,6 +641,8 @@ def test_own_gpus_are_counted_by_card_market_and_state(
     Neither another region's cluster of the same name, nor what a reservation has counted.
     """
     url, answers, _ = google
+    t4, l4 = "nvidia-tesla-t4", "nvidia-l4"
+    types = {t4: "n1-standard-4", l4: "g2-standard-16"}
 
     def machine(kind: str, count: int, model: str = "STANDARD", status: str = "RUNNING") -> Any:
         accelerator = f"https://x/zones/{REGION}-a/acceleratorTypes/{kind}"
@@ -648,11 +650,11 @@ def test_own_gpus_are_counted_by_card_market_and_state(
             "status": status,
             "scheduling": {"provisioningModel": model},
             "guestAccelerators": [{"acceleratorType": accelerator, "acceleratorCount": count}],
+            "machineType": f"https://x/zones/{REGION}-a/machineTypes/{types[kind]}",
         }
 
     query = "filter=labels.goog-k8s-cluster-name%3Dmine&maxResults=500"
     path = f"{PROJECT}/aggregated/instances?{query}"
-    t4, l4 = "nvidia-tesla-t4", "nvidia-l4"
     answers[path] = (200, {
         "items": {
             f"zones/{REGION}-a": {"instances": [
@@ -674,6 +676,9 @@ def test_own_gpus_are_counted_by_card_market_and_state(
     assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32
     everything = need(1, "GPUS_ALL_REGIONS", "all regions")
     assert quotas.own_use(everything, "mine") == 2 + 16 + 32 + 1
+    cpus = replace(everything, unit="vCPUs", quota="CPUS_ALL_REGIONS")
+    assert quotas.own_use(cpus, "mine") == 4 + 16 + 4
+    assert quotas.own_use(replace(cpus, quota="CPUS", scope=REGION), "mine") == 4 + 4
     assert quotas.own_use(need(1), "another") is None
 
 
@@ -819,23 +824,28 @@ def test_quota_of_an_instance_type(kind: str, spot: bool, expected: str | None) 
 
 
 def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, list[str]]) -> None:
-    """The dev stack's three T4 against a limit of two, or its 450 GB of balanced disks against 449:
-    exit code 1, with the link to raise it."""
+    """The dev stack's three T4 against a limit of two, its 450 GB of balanced disks against 449, or
+    its 18 vCPUs against 17: exit code 1, with the link to raise it."""
     url, answers, _ = google
     project = "/compute/v1/projects/my-project"
     many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
-    answers[project] = (200, {"quotas": [many]})
     offer(answers, "machineTypes", "e2-standard-2", {f"{REGION}-a"}, project=project)
     offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
     offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
-    for limit, disks, expected in ((2, 500, 1), (3, 449, 1), (3, 500, 0)):
+    for limit, disks, cpus, all_cpus, expected in (
+        (2, 500, 18, 18, 1), (3, 449, 18, 18, 1), (3, 500, 17, 18, 1), (3, 500, 18, 17, 1),
+        (3, 500, 18, 18, 0),
+    ):  # fmt: skip
+        every = {"metric": "CPUS_ALL_REGIONS", "limit": all_cpus, "usage": 0}
+        answers[project] = (200, {"quotas": [many, every]})
+        own = {"metric": "CPUS", "limit": cpus, "usage": 0}
         t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
         ssd = {"metric": "SSD_TOTAL_GB", "limit": disks, "usage": 0}
-        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4, ssd]})
+        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4, ssd, own]})
         code, document, text = quota.answer("dev", url)
         assert code == expected
-        # Three nodes with a GPU and 100 GB each, and three of the system pool with 50 GB.
-        assert [one["need"] for one in document["quotas"]] == [3, 3, 450]
+        # Three nodes with a GPU, 100 GB and 4 vCPUs each, three of the system pool with 50 and 2.
+        assert [one["need"] for one in document["quotas"]] == [3, 3, 450, 18, 18]
         assert ("https://console.cloud.google.com/" in text) == (code == 1)
 
 

@@ -26,6 +26,9 @@ _DISK_METRICS = {
     "pd-ssd": "SSD_TOTAL_GB",
     "hyperdisk-balanced": "HDB_TOTAL_GB",
 }
+_CPU_METRICS = {"n1": "CPUS", "e2": "CPUS", "a2": "A2_CPUS", "c2": "C2_CPUS", "c2d": "C2D_CPUS",
+                "c3": "C3_CPUS", "n2": "N2_CPUS", "n2d": "N2D_CPUS", "t2a": "T2A_CPUS",
+                "t2d": "T2D_CPUS"}  # fmt: skip
 _DISK_LIMIT = 1_000_000
 """Sufficient for every rehearsal, as quotas of GPUs are."""
 _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
@@ -51,7 +54,10 @@ def _project(call: Call) -> dict[str, Any]:
         "kind": "compute#project",
         "name": call.path["project"],
         "selfLink": LINK + call.name,
-        "quotas": [_quota(call, GLOBAL_GPU_QUOTA, None)],
+        "quotas": [
+            _quota(call, GLOBAL_GPU_QUOTA, None),
+            _cpu_quota(call, "CPUS_ALL_REGIONS", None),
+        ],
     }
 
 
@@ -68,6 +74,7 @@ def _region(call: Call, name: str) -> dict[str, Any]:
         "zones": [f"{LINK}{project}/zones/{zone}" for zone in zones],
         "quotas": [
             *(_quota(call, metric, name) for metric in _metrics()),
+            *(_cpu_quota(call, metric, name) for metric in sorted({*_CPU_METRICS.values()})),
             *(_disk_quota(call, metric, name) for metric in sorted({*_DISK_METRICS.values()})),
         ],
     }
@@ -106,6 +113,21 @@ def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
         for pool in call.cloud.pools()
         if _DISK_METRICS.get(pool.state["config"]["diskType"]) == metric
         and region_of(pool.state["locations"][0]) == region
+    )
+    limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _cpu_quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
+    rows = (
+        (one, machine_type(one.labels.get("node.kubernetes.io/instance-type", "")))
+        for one in instances.running(call.cloud)
+        if one.model == "STANDARD" and region in (None, region_of(one.zone))
+    )
+    use = sum(
+        one.count * machine.vcpu
+        for one, machine in rows
+        if machine and (region is None or _CPU_METRICS.get(machine.family) == metric)
     )
     limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
