@@ -107,7 +107,7 @@ CUDA_SAMPLE: Final = Image(
 JOBSET: Final = Image(
     repository="registry.k8s.io/jobset/jobset",
     tag="v0.12.0",
-    source="tags of kubernetes-sigs/jobset",
+    source="tags of kubernetes-sigs/jobset; one public project alone names a digest",
     read="2026-05-08",
 )
 """The JobSet controller."""
@@ -115,7 +115,7 @@ JOBSET: Final = Image(
 KUEUE: Final = Image(
     repository="registry.k8s.io/kueue/kueue",
     tag="v0.16.9",
-    source="CHANGELOG-0.16.md of kubernetes-sigs/kueue",
+    source="CHANGELOG-0.16.md of kubernetes-sigs/kueue; no public source names a digest",
     read="2026-11-28",
 )
 """Kueue. The definitions, RBAC and configuration in `components/batch` belong to this version,
@@ -124,7 +124,8 @@ which stores v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.m
 KARPENTER: Final = Image(
     repository="public.ecr.aws/karpenter/controller",
     tag="1.14.3",
-    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy",
+    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy; its chart's "
+    "newest public copy has the digest of 1.14.1",
     read="2026-10-23",
 )
 """Karpenter's controller for AWS. Its definitions (components/crds) belong to this version."""
@@ -141,6 +142,12 @@ CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kubernetes minor -> the last Cluster Autoscaler release for it; the minors must be equal."""
+_CLUSTER_AUTOSCALER_DIGESTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"1.35.2": "sha256:aac369dc283927a623deb1af54696efcc722ae79255aa07788422e495bab887d"}
+)
+"""Release -> the digest that two public projects resolved independently (read 2026-11-28): a chart
+for EKS 1.35, which also names the manifest of linux/amd64 in it, and a script that asks the
+registry and finds linux/amd64 and linux/arm64. The others are named by one project or none."""
 
 
 def cluster_autoscaler(minor: str) -> Image | None:
@@ -151,6 +158,7 @@ def cluster_autoscaler(minor: str) -> Image | None:
     return Image(
         repository="registry.k8s.io/autoscaling/cluster-autoscaler",
         tag=f"v{version}",
+        digest=_CLUSTER_AUTOSCALER_DIGESTS.get(version),
         source="tags of kubernetes/autoscaler",
         read="2026-07-22",
     )

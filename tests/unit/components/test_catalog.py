@@ -56,10 +56,14 @@ def test_references_join_tag_and_digest() -> None:
 
 
 def test_cluster_autoscaler_is_had_per_minor() -> None:
-    """Kubernetes 1.35 takes 1.35.2; a minor without one has no image."""
-    image = images.cluster_autoscaler("1.35")
-    assert image is not None
-    assert image.reference == "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.2"
+    """A minor takes its last release, by digest if one is known; one without has no image."""
+    taken = {
+        minor: image.reference.partition("cluster-autoscaler:")[2]
+        for minor in ("1.34", "1.35")
+        if (image := images.cluster_autoscaler(minor))
+    }
+    digest = "sha256:aac369dc283927a623deb1af54696efcc722ae79255aa07788422e495bab887d"
+    assert taken == {"1.34": "v1.34.5", "1.35": f"v1.35.2@{digest}"}
     assert images.cluster_autoscaler("1.29") is None
 
 
