@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NAMES_OF_TESTS = (
     "tests/program/test_everything.py",
     "tests/unit/project/test_commands_in_docs.py",
-    "tests/unit/simulators/test_google_caveats.py",
+    "tests/unit/simulators/test_caveats.py",
 )
 """Take apart names of tests, which have `::` too."""
 SPLITS = re.compile(r"""(split|partition)\(\s*["'](::|\$)["']""")
