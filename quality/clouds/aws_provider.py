@@ -1,7 +1,7 @@
 """AWS's resource types in its own Terraform provider, as `aws_provider.yaml` has them.
 
-Of what the provider says, only sets, nested arguments that the cloud fills in, and which texts are
-ARNs and networks have no other source here; a test compares the rest.
+Of what the provider says, only sets, nested arguments that the cloud fills in, and how it validates
+values have no other source here; a test compares the rest.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ def row(token: str) -> dict[str, Any]:
     """The facts about a type that no other source has."""
     told = arguments()[token]
     nested = [path for path in told.get("computed", ()) if "." in path]
+    words = ("arns", "networks", "bounds", "patterns", "only_with")
     found = {
-        "sets": list(told.get("sets", ())),
+        "sets": told.get("sets"),
         "kept_when_removed": nested,
-        "arns": list(told.get("arns", ())),
-        "networks": list(told.get("networks", ())),
+        **{word: told.get(word) for word in words},
     }
-    return {word: paths for word, paths in found.items() if paths}
+    return {word: values for word, values in found.items() if values}

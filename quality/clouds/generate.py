@@ -23,7 +23,7 @@ FOLDER = Path(read.__file__).with_name("generated")
 SOURCES: Mapping[str, frozenset[str]] = {
     "recorded": frozenset(),
     "models": frozenset({"immutable", "enums", "bounds"}),
-    "provider": frozenset({"sets", "arns", "networks"}),
+    "provider": frozenset({"sets", "arns", "networks", "patterns", "only_with"}),
     "definitions": definitions.WORDS,
     "schema": frozenset({"immutable"}),
 }

@@ -117,7 +117,7 @@ _IDENTITY: tuple[Step, ...] = (
     (_ALIAS, "key",
         ({"name": "alias/ml", "targetKeyId": f"@{aws.KEY}@other@arn"}, {"name": "alias/ml",
             "targetKeyId": f"@{aws.KEY}@key"})),
-    (_ALIAS, "bare", ({"name": "bare", "targetKeyId": f"@{aws.KEY}@key"},)),
+    (_ALIAS, "generated", ({"targetKeyId": f"@{aws.KEY}@key"},)),
     (aws.LOGS, "logs",
         ({"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _OWN,
             {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _TEAM,
@@ -205,8 +205,7 @@ _ELSEWHERE = {"encryptionConfig", "referencedSecurityGroupId", "securityGroupIds
 def lives(stack: AwsStack) -> Iterator[str]:
     """Creates every resource and leads it to its last state; what is wrong on the way: a difference
     after an update, another state after a refresh, an id that recovery does not find, or an output
-    of a row that no step has. Recovery says None of types that it does not look for; the alias
-    `bare` has no name that KMS takes."""
+    of a row that no step has. Recovery says None of types that it does not look for."""
     shown: defaultdict[str, set[str]] = defaultdict(set)
     for token, name, inputs in STEPS:
         if (token, name) == (aws.CLUSTER, "ml"):
@@ -217,7 +216,7 @@ def lives(stack: AwsStack) -> Iterator[str]:
             step = f"{token} {name}, step {number}"
             if not number:
                 found = Aws(_client(stack)).find(token, known)
-                if found is not None and identity not in found and name != "bare":
+                if found is not None and identity not in found:
                     yield f"{step}: recovery finds {found}, not {identity}"
             if different := stack.diff(token, name, resolved(stack, given))[0]:
                 yield f"{step}: {sorted(different)} differ"

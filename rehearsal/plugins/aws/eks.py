@@ -6,8 +6,6 @@ from typing import Any
 
 from rehearsal.plugins.aws.api_request import request
 from rehearsal.plugins.aws.rowed import POLL_SECONDS, Rowed
-from rehearsal.plugins.cloud.handler import Config
-from rehearsal.plugins.cloud.schema import UNKNOWN, Problem
 
 _CREATOR = "bootstrapClusterCreatorAdminPermissions"
 
@@ -135,16 +133,6 @@ class Addon(Rowed):
     """An EKS addon."""
 
     token = "aws:eks/addon:Addon"
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        version = inputs.get("addonVersion")
-        if version in (None, UNKNOWN) or str(version).startswith("v"):
-            return found
-        words = (
-            f"'addonVersion' ('{version}') must be a version with a leading v: v1.2.3-eksbuild.1"
-        )
-        return [*found, Problem("addonVersion", words)]
 
     def unready(self, identity: str, verb: str, row: Mapping[str, Any], wanted: Any) -> str:
         """EKS keeps retrying, and the provider waits until its own timeout."""

@@ -43,12 +43,8 @@ class Alias(Rowed):
 
     token = "aws:kms/alias:Alias"
 
-    def create(self, inputs: dict[str, Any]) -> str:
-        name = str(inputs["name"]).removeprefix("alias/")  # a generated name gets the prefix below
-        return super().create(inputs | {"name": f"alias/{name}"})
-
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().read(identity, state) | {"name": state.get("name", identity)}
+        now = super().read(identity, state)
         target = state.get("targetKeyId")
         same = target in (now["targetKeyId"], now["targetKeyArn"])
         return now | ({"targetKeyId": target} if same else {})

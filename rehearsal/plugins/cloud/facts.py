@@ -36,6 +36,8 @@ class Facts:
     networks: frozenset[str] = frozenset()
     longest: int | None = None
     """The most characters of a generated name."""
+    begins: str = ""
+    """What a generated name has in front."""
     small_letters: bool = False
     """Whether a generated name is in lower case."""
     auto_named: tuple[str, ...] = ()
@@ -46,6 +48,7 @@ class Facts:
     at_least_one_of: tuple[tuple[str, ...], ...] = ()
     required_nested: tuple[str, ...] = ()
     required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_with: tuple[Mapping[str, Any], ...] = ()
     enums: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -181,6 +184,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         arns=frozenset(row.get("arns", ())),
         networks=frozenset(row.get("networks", ())),
         longest=row.get("longest"),
+        begins=row.get("begins", ""),
         small_letters=row.get("small_letters", False),
         auto_named=tuple(row.get("auto_named", ())),
         delete_before_replace=row.get("delete_before_replace", False),
@@ -190,6 +194,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         at_least_one_of=groups("at_least_one_of"),
         required_nested=tuple(row.get("required_nested", ())),
         required_with={path: tuple(with_) for path, with_ in row.get("required_with", {}).items()},
+        only_with=tuple(row.get("only_with", ())),
         enums={path: tuple(values) for path, values in row.get("enums", {}).items()},
         bounds=row.get("bounds", {}),
     )

@@ -39,7 +39,7 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
             defaulted.append(path)
     # Like the official bridge: the next check can then tell a generated name from a chosen one.
     inputs["__defaults"] = defaulted
-    return inputs, problems + breaches(inputs, known)
+    return inputs, problems + breaches(inputs, known, new=not olds)
 
 
 def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
@@ -84,12 +84,13 @@ def auto_name(request: Any, known: Facts) -> tuple[str, str | None]:
         if request.autonaming.mode == request.autonaming.DISABLE:
             return "", f"'{resource}' needs an explicit name: the stack turns automatic ones off"
         if request.autonaming.proposed_name:
-            return request.autonaming.proposed_name, None
+            return known.begins + request.autonaming.proposed_name.removeprefix(known.begins), None
     if request.randomSeed:
         digits = hashlib.sha256(request.randomSeed).hexdigest()[:_SUFFIX_DIGITS]
     else:
         digits = secrets.token_hex(_SUFFIX_DIGITS)[:_SUFFIX_DIGITS]
-    return f"{resource.lower() if known.small_letters else resource}-{digits}", None
+    resource = resource.lower() if known.small_letters else resource
+    return f"{known.begins}{resource.removeprefix(known.begins)}-{digits}", None
 
 
 def merge(

@@ -16,8 +16,9 @@ _ARN = re.compile(
 """hashicorp/terraform-provider-aws, internal/verify/validate.go."""
 
 
-def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    """Problems that the provider reports before a request: enums, bounds, exclusions."""
+def breaches(inputs: Mapping[str, Any], facts: Facts, *, new: bool = True) -> list[Problem]:
+    """Problems that the provider reports before a request: enums, bounds, exclusions. `new`:
+    whether the resource does not exist yet."""
     found: list[Problem] = []
     tree = dict(inputs)
     for path, allowed in facts.enums.items():
@@ -53,6 +54,14 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
     for path, others in facts.required_with.items():
         if given(tree, path) and (lacking := [o for o in others if not given(tree, o)]):
             found.append(Problem(path, f"'{path}' needs '{lacking[0]}' as well"))
+    for rule in facts.only_with if new else (r for r in facts.only_with if not r.get("new")):
+        path, other, values_ = rule["path"], inputs.get(rule["other"]), rule["values"]
+        if inputs.get(path) not in (None, False, 0, [], UNKNOWN) and other not in (
+            UNKNOWN,
+            *values_,
+        ):
+            words = f"'{path}' is not supported with {rule['other']} = {other!r}"
+            found.append(Problem(path, words))
     return found
 
 
@@ -65,7 +74,8 @@ def lacking(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
 def _outside(value: Any, bounds: Mapping[str, float]) -> str | None:
     if isinstance(value, str | list):
         least, most = bounds.get("min_length", 0), bounds.get("max_length", float("inf"))
-        return None if least <= len(value) <= most else f"of length {least} to {most}"
+        words = f"at least {least}" if most == float("inf") else f"{least} to {most}"
+        return None if least <= len(value) <= most else f"of length {words}"
     if not isinstance(value, int | float):
         return None
     least, most = bounds.get("min", float("-inf")), bounds.get("max", float("inf"))

@@ -149,9 +149,33 @@ def test_a_change_is_what_aws_own_provider_makes_of_it(
         ("aws:iam/role:Role", {"permissionsBoundary": ""}, ""),
         (GROUP, {"nodeRoleArn": "arn:aws-cn:iam::1234:role/x"}, "nodeRoleArn to be an ARN"),
         ("aws:sqs/queue:Queue", {"kmsMasterKeyId": "k", "sqsManagedSseEnabled": True}, "exclude"),
+        ("aws:sqs/queue:Queue", {"contentBasedDeduplication": True, "fifoQueue": False},
+         "'contentBasedDeduplication' is not supported with fifoQueue = False"),
+        ("aws:sqs/queue:Queue", {"contentBasedDeduplication": True, "fifoQueue": True}, ""),
+        ("aws:sqs/queue:Queue", {"maxMessageSize": 1023}, "in the range 1024 to 1048576"),
+        ("aws:ec2/natGateway:NatGateway",
+         {"connectivityType": "private", "allocationId": "eipalloc-1"},
+         "'allocationId' is not supported with connectivityType = 'private'"),
+        ("aws:ebs/volume:Volume", {"size": 1, "iops": 3000, "throughput": 125},
+         "'iops' is not supported with type = None"),
+        ("aws:ebs/volume:Volume", {"size": 1, "iops": 3000, "type": UNKNOWN}, ""),
+        ("aws:ebs/volume:Volume", {"size": 1, "multiAttachEnabled": False, "type": "gp3"}, ""),
+        ("aws:eks/addon:Addon", {"addonVersion": "v1.35"}, "('v1.35') doesn't match"),
+        ("aws:eks/addon:Addon", {"addonVersion": "v1.35.0-eksbuild.1"}, ""),
+        ("aws:ec2/securityGroup:SecurityGroup", {"name": "sg-nodes"}, "doesn't match"),
+        ("aws:ec2/launchTemplate:LaunchTemplate", {"ebsOptimized": "yes"}, "doesn't match"),
+        ("aws:iam/role:Role", {"name": "of nodes"}, "doesn't match"),
+        (GROUP, {"subnetIds": []}, "subnetIds to be of length at least 1, got []"),
     ],
 )  # fmt: skip
 def test_a_value_is_refused_in_a_preview(token: str, inputs: dict[str, Any], reason: str) -> None:
     """As AWS's own provider validates it, before any request."""
     found = [problem.reason for problem in breaches(inputs, facts.of(token))]
     assert (reason in found[0]) if reason else (found == [])
+
+
+def test_some_combinations_are_refused_in_a_create_only() -> None:
+    """A volume that becomes gp2 keeps the throughput that gp3 had."""
+    volume = facts.of("aws:ebs/volume:Volume")
+    inputs = {"size": 1, "throughput": 125, "type": "gp2"}
+    assert [len(breaches(inputs, volume, new=new)) for new in (True, False)] == [1, 0]
