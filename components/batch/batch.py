@@ -12,6 +12,7 @@ from ..catalog import kubernetes as names
 from ..cluster import AllAtOnce, Cluster, GpuPool
 from ..gpu.pod_args import Auxiliary
 from . import kueue, published
+from .admission import admission_policy
 from .batch_args import BatchArgs, QueueArgs
 from .jobset import job_set
 from .team_args import WITHIN_QUEUE, TeamQueue
@@ -124,18 +125,13 @@ class Batch(pulumi.ComponentResource):
             opts=cluster.options(self),
         )
         # RBAC cannot exclude one object, and the ConfigMap says what everybody's jobs mount.
-        policy = f"published-{namespace}"
-        declared = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
-            policy,
-            metadata={"name": policy},
-            spec=published.protection(namespace),
-            opts=cluster.options(self),
-        )
-        kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-            policy,
-            metadata={"name": policy},
-            spec={"policy_name": policy, "validation_actions": ["Deny"]},
-            opts=cluster.options(self, depends_on=[declared]),
+        admission_policy(
+            f"published-{namespace}",
+            namespaces=[namespace],
+            rule=published.PROTECTED,
+            validations=[published.protection(namespace)],
+            cluster=cluster,
+            parent=self,
         )
 
     def _priority(self, name: str, value: int, cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ..access import BucketDriver
 from ..cluster import GpuPool
@@ -29,32 +29,24 @@ CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""
 
 
+PROTECTED: Final[Any] = {
+    "api_groups": [""],
+    "api_versions": ["v1"],
+    "operations": ["UPDATE", "DELETE"],
+    "resources": ["configmaps"],
+    "resource_names": [CONFIG_MAP],
+}
+"""What the admission policy with `protection` judges."""
+
+
 def protection(namespace: str) -> Any:
-    """The spec of a ValidatingAdmissionPolicy: in the namespace, only those who may delete rights,
-    such as administrators and the cluster's own controllers, change what the stack published."""
-    namespaces = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [namespace]}
+    """In the namespace, only those who may delete rights, such as administrators and the cluster's
+    own controllers, change what the stack published."""
     rights = "authorizer.group('rbac.authorization.k8s.io').resource('rolebindings')"
     return {
-        "failure_policy": "Fail",
-        "match_constraints": {
-            "namespace_selector": {"match_expressions": [namespaces]},
-            "resource_rules": [
-                {
-                    "api_groups": [""],
-                    "api_versions": ["v1"],
-                    "operations": ["UPDATE", "DELETE"],
-                    "resources": ["configmaps"],
-                    "resource_names": [CONFIG_MAP],
-                }
-            ],
-        },
-        "validations": [
-            {
-                "expression": f"{rights}.namespace('{namespace}').check('delete').allowed()",
-                "message": f"ConfigMap {CONFIG_MAP} is the stack's own: jobs are checked by "
-                "it; ask those who run the stack to change its settings",
-            }
-        ],
+        "expression": f"{rights}.namespace('{namespace}').check('delete').allowed()",
+        "message": f"ConfigMap {CONFIG_MAP} is the stack's own: jobs are checked by it; ask those "
+        "who run the stack to change its settings",
     }
 
 

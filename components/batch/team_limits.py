@@ -6,11 +6,12 @@ from typing import Final
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.admissionregistration.v1 import ValidationArgsDict
-from pulumi_kubernetes.meta.v1 import LabelSelectorRequirementArgsDict, ObjectMetaArgsDict
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, Cluster, GpuPool
 from . import jobset
+from .admission import admission_policy
 from .team_args import CHOOSES_GPUS, HARMLESS_VARIABLE, TeamQueue
 
 _VARIABLES = (
@@ -64,6 +65,7 @@ class TeamLimits(pulumi.ComponentResource):
             cluster,
             (jobset.GROUP, "jobsets", ["CREATE"]),
             [*queued(name, queue), *on_gpu_nodes(cluster.pools.values())],
+            _ENVIRONMENT,
         )
         # Members create the files of their jobs, and a pod may take its variables from them.
         self._policy(
@@ -72,6 +74,7 @@ class TeamLimits(pulumi.ComponentResource):
             cluster,
             ("", "configmaps", ["CREATE", "UPDATE"]),
             [CONFIG_MAPS],
+            _unwanted("object.?data.orValue({})", "name"),
         )
         self.register_outputs({})
 
@@ -82,40 +85,24 @@ class TeamLimits(pulumi.ComponentResource):
         cluster: Cluster,
         rule: tuple[str, str, list[str]],
         validations: list[ValidationArgsDict],
+        unwanted: str,
     ) -> None:
-        """Refuses objects in the team's namespaces, no matter who creates them. `rule`: API group,
-        resource, operations."""
+        """`rule`: API group, resource, operations. `unwanted`: an expression that lists variables
+        which choose GPUs."""
         group, resource, operations = rule
-        namespaces: LabelSelectorRequirementArgsDict = {
-            "key": "kubernetes.io/metadata.name",
-            "operator": "In",
-            "values": list(queue.namespaces),
-        }
-        declared = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+        admission_policy(
             policy,
-            metadata={"name": policy},
-            spec={
-                "failure_policy": "Fail",
-                "match_constraints": {
-                    "namespace_selector": {"match_expressions": [namespaces]},
-                    "resource_rules": [
-                        {
-                            "api_groups": [group],
-                            "api_versions": ["*"],
-                            "operations": operations,
-                            "resources": [resource],
-                        }
-                    ],
-                },
-                "validations": validations,
+            namespaces=queue.namespaces,
+            rule={
+                "api_groups": [group],
+                "api_versions": ["*"],
+                "operations": operations,
+                "resources": [resource],
             },
-            opts=cluster.options(self),
-        )
-        kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-            policy,
-            metadata={"name": policy},
-            spec={"policy_name": policy, "validation_actions": ["Deny"]},
-            opts=cluster.options(self, depends_on=[declared]),
+            validations=validations,
+            variables=[{"name": "unwanted", "expression": unwanted}],
+            cluster=cluster,
+            parent=self,
         )
 
 
@@ -154,7 +141,8 @@ def on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
         f"{sorted(labels)})"
     )
     limit = f"container.?resources.limits[?'{GPU_RESOURCE}'].orValue('0')"
-    has_gpus = f"pod.containers.exists(container, !(string({limit}) in ['0', '']))"
+    # dyn: the limit may be a number, and the expression is compiled for the text of the default.
+    has_gpus = f"pod.containers.exists(container, !(string(dyn({limit})) in ['0', '']))"
     yield {
         "expression": _pods(f"!({goes}) || {has_gpus}"),
         "message": f"a pod that selects or tolerates GPU nodes needs {GPU_RESOURCE} in the limits "
@@ -169,29 +157,47 @@ def on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
         "expression": _pods("!has(pod.nodeName)"),
         "message": "nodeName: bypasses the scheduler and the queue; drop it",
     }
+    yield _none_choose_gpus("variables")
     yield {
         "expression": _pods(
-            "(pod.containers + pod.?initContainers.orValue([])).all(container, "
-            f"container.?env.orValue([]).all(variable, {_harmless('variable.name')}) && "
-            "container.?envFrom.orValue([]).all(source, source.?prefix.orValue('') == ''))"
+            f"{_CONTAINERS}.all(container, container.?envFrom.orValue([]).all(source, "
+            "source.?prefix.orValue('') == ''))"
         ),
-        "message": f"{_VARIABLES.format('variables')}; envFrom cannot have a prefix",
+        "message": "envFrom cannot have a prefix, which could make variables that choose GPUs; "
+        "drop it",
     }
 
 
 def _pods(condition: str) -> str:
     """True if the condition holds for `pod`, the pod spec of each replicated job."""
-    specs = "object.spec.replicatedJobs.map(job, job.template.spec.template.spec)"
-    return f"{specs}.all(pod, {condition})"
+    return f"{_SPECS}.all(pod, {condition})"
 
 
-def _harmless(name: str) -> str:
-    """Whether a variable of this name does not choose the GPUs that a container sees."""
-    return f"(!{name}.startsWith('{CHOOSES_GPUS}') || {name} == '{HARMLESS_VARIABLE}')"
+def _unwanted(values: str, name: str) -> str:
+    """Names of variables that choose the GPUs that a container sees, as a text; empty if none is
+    among `values`, of which `name` is the name."""
+    harmless = f"!{name}.startsWith('{CHOOSES_GPUS}') || {name} == '{HARMLESS_VARIABLE}'"
+    item = name.partition(".")[0]
+    return f"{values}.filter({item}, !({harmless})).map({item}, {name}).join(', ')"
 
 
-CONFIG_MAPS: Final[ValidationArgsDict] = {
-    "expression": f"object.?data.orValue({{}}).all(name, {_harmless('name')})",
-    "message": _VARIABLES.format("keys of a ConfigMap"),
-}
+def _none_choose_gpus(noun: str) -> ValidationArgsDict:
+    """Refuses the variables that the policy lists as unwanted, and names them."""
+    why = "variables that begin with NVIDIA_ choose which GPUs a container sees, also those of"
+    return {
+        "expression": "variables.unwanted == ''",
+        "message": _VARIABLES.format(noun),
+        "message_expression": f"'{noun}: drop ' + variables.unwanted + '; {why} other pods'",
+    }
+
+
+_SPECS: Final = "object.spec.replicatedJobs.map(job, job.template.spec.template.spec)"
+_CONTAINERS: Final = "(pod.containers + pod.?initContainers.orValue([]))"
+_JOINED: Final = "filter(found, found != '').join(', ')"
+_ENVIRONMENT: Final = (
+    f"{_SPECS}.map(pod, {_CONTAINERS}.map(container, "
+    f"{_unwanted('container.?env.orValue([])', 'variable.name')}).{_JOINED}).{_JOINED}"
+)
+"""The unwanted variables of all containers of a job."""
+CONFIG_MAPS: Final = _none_choose_gpus("keys of a ConfigMap")
 """Refuses ConfigMaps from which a pod would take such a variable."""

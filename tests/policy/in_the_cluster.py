@@ -21,8 +21,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], dict[str, Any], str]]] = {
     "gpu-all": [
         (
             {},
-            {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
-            "choose which GPUs a container sees",
+            {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, {"name": "A"}]},
+            "variables: drop NVIDIA_VISIBLE_DEVICES; variables that begin with NVIDIA_",
         ),
         (
             {},

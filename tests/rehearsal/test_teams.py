@@ -286,7 +286,7 @@ def test_a_member_is_held_to_the_rules_of_the_policy_pack(member: Members) -> No
         kubernetes.client.CoreV1Api(client).create_namespaced_config_map(
             "research", {"metadata": {"name": "mine"}, "data": data}, dry_run="All"
         )
-    assert "choose which GPUs a container sees" in refused.value.body
+    assert "keys of a ConfigMap: drop NVIDIA_VISIBLE_DEVICES; " in refused.value.body
 
 
 def test_an_urgent_job_stops_another_one_of_the_team(rehearsal: Rehearsal, member: Members) -> None:

@@ -56,6 +56,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     },
     aws.TEMPLATE: {
         "defaultVersion": Skip("instead of updateDefaultVersion"),
+        "ebsOptimized": "true",
         "vpcSecurityGroupIds": [f"@{aws.SECURITY_GROUP}@efa"],
     },
     aws.GROUP: {

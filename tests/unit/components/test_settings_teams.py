@@ -505,6 +505,7 @@ UNWANTED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "a pod that selects or tolerates GPU nodes": [],
     "tolerations: one without a key": [],
     "nodeName: bypasses": [],
+    "envFrom cannot have a prefix": [],
 }  # fmt: skip
 """How the message of a rule of the team's policies begins -> jobs of the stack, and the refusal."""
 
