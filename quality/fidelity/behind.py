@@ -10,9 +10,8 @@ from quality.fidelity.declared import Declared
 from quality.fidelity.states import from_preview, kubernetes_object
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.plugins.kubernetes.cluster import Cluster, NoMatch
+from rehearsal.plugins.kubernetes.cluster import Cluster, NoMatch, Settings
 from rehearsal.plugins.kubernetes.objects import kind_of_token
-from rehearsal.plugins.kubernetes.provider_args import Settings
 from rehearsal.processes import Processes
 
 Preview = Callable[[], Mapping[str, Any]]

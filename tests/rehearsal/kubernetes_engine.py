@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from rehearsal.plugins.kubernetes.wire import decode, encode
+from rehearsal.plugins.cloud.wire import encode
+from rehearsal.plugins.kubernetes.properties import decode
 
 Object = dict[str, Any]
 
@@ -30,16 +31,22 @@ class Refused(Exception):
 class Connection:
     """One provider resource, configured."""
 
-    def __init__(self, port: int, **arguments: Any) -> None:
+    def __init__(self, port: int, *, attached: bool = True, **arguments: Any) -> None:
+        """`attached`: whether the plugin runs already, as the offline one does."""
         self.channel = grpc.insecure_channel(
             # Channels to one address otherwise share their connection, as the engine's do not.
             f"127.0.0.1:{port}",
             options=[("grpc.use_local_subchannel_pool", 1)],
         )
         self.stub = provider_pb2_grpc.ResourceProviderStub(self.channel)
-        self._call("Handshake", provider_pb2.ProviderHandshakeRequest(engine_address=""))
-        self._call("Attach", plugin_pb2.PluginAttach(address="127.0.0.1:1"))
-        self._call("Configure", provider_pb2.ConfigureRequest(args=encode(arguments)))
+        if attached:
+            self._call("Handshake", provider_pb2.ProviderHandshakeRequest(engine_address=""))
+            self._call("Attach", plugin_pb2.PluginAttach(address="127.0.0.1:1"))
+        variables = {f"kubernetes:config:{name}": value for name, value in arguments.items()}
+        request = provider_pb2.ConfigureRequest(
+            args=encode(arguments), variables=variables, acceptSecrets=True
+        )
+        self._call("Configure", request)
 
     def _call(self, method: str, request: Any) -> Any:
         try:

@@ -12,25 +12,26 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 
-def decode(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """The properties as plain values: secrets and outputs unwrapped, integers as int."""
-    return {name: _decode(value) for name, value in struct.fields.items()}
+def decode(struct: struct_pb2.Struct, *, secrets: bool = False) -> dict[str, Any]:
+    """The properties as plain values, integers as int. Outputs are unwrapped; secrets are too,
+    unless `secrets`, which keeps the engine's mark (`secret`)."""
+    return {name: _decode(value, secrets) for name, value in struct.fields.items()}
 
 
-def _decode(value: struct_pb2.Value) -> Any:
+def _decode(value: struct_pb2.Value, secrets: bool) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         number = value.number_value
         return int(number) if number.is_integer() else number
     if kind == "struct_value":
-        fields = decode(value.struct_value)
-        if fields.get(SIGNATURE) == SECRET:
+        fields = decode(value.struct_value, secrets=secrets)
+        if is_secret(fields) and not secrets:
             return fields.get("value")
         if fields.get(SIGNATURE) == _OUTPUT:
             return fields.get("value", UNKNOWN)
         return fields
     if kind == "list_value":
-        return [_decode(element) for element in value.list_value.values]
+        return [_decode(element, secrets) for element in value.list_value.values]
     return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
@@ -60,5 +61,15 @@ def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[st
         if rest:
             marked[name] = mark_secrets(value, [rest]) if isinstance(value, Mapping) else value
         else:
-            marked[name] = {SIGNATURE: SECRET, "value": value}
+            marked[name] = secret(value)
     return marked
+
+
+def secret(value: Any) -> dict[str, Any]:
+    """The value with the mark by which the engine keeps it encrypted."""
+    return {SIGNATURE: SECRET, "value": value}
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a value has that mark."""
+    return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET

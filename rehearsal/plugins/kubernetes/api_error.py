@@ -1,12 +1,11 @@
 """An API server's refusal, as one error class for every caller.
 
-There are two clients. The provider uses the official client, which supports every way to sign in
-that a kubeconfig can name; the rehearsal's own control plane is reached by
-`rehearsal.control_plane.api`, which needs only a token. Neither is
-`kubernetes.dynamic.DynamicClient` (tried with 36.0.3): its calls take the same 5 ms, but discovery
-adds 130 ms before the first one; it caches what it discovers in the temporary folder under the
-server's address, where the next control plane on that port would find this one's kinds; and it has
-no `fieldValidation`, without which a field that a kind does not have is dropped.
+There are two clients. The provider's signs in as a kubeconfig says; the rehearsal's own,
+`rehearsal.control_plane.api`, needs only a token. Neither is `kubernetes.dynamic.DynamicClient`
+(tried with 36.0.3): its calls take the same 5 ms, but discovery adds 130 ms before the first one;
+it caches what it discovers in the temporary folder under the server's address, where the next
+control plane on that port would find this one's kinds; and it has no `fieldValidation`, without
+which a field that a kind does not have is dropped.
 """
 
 import json

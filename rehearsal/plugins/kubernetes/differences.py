@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from components.kube.quantity import or_none
-from rehearsal.plugins.kubernetes.objects import Kind, Object, kind_of
-from rehearsal.plugins.kubernetes.wire import Unknown, has_unknown
+from rehearsal.plugins.kubernetes.objects import Object, kind_of
+from rehearsal.plugins.kubernetes.properties import UNKNOWN, has_unknown
 
 Change = Literal["add", "delete", "update"]
 Path = tuple[str | int, ...]
@@ -41,14 +41,9 @@ def _under(prefix: str, names: str) -> tuple[str, ...]:
 _REPLACING: dict[tuple[str, str], tuple[str, ...]] = {
     ("apps", "DaemonSet"): ("spec.selector",),
     ("apps", "Deployment"): ("spec.selector",),
-    ("apps", "StatefulSet"): (
-        "spec.podManagementPolicy",
-        "spec.revisionHistoryLimit",
-        "spec.selector",
-        "spec.serviceName",
-        "spec.volumeClaimTemplates",
-    ),
     ("batch", "Job"): ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
+    ("", "ConfigMap"): ("binaryData", "data"),
+    ("", "Secret"): ("type", "stringData", "data"),
     ("", "Pod"): (
         *_under("spec", _POD_SPEC),
         *_under("spec.containers.*", _CONTAINER),
@@ -76,18 +71,11 @@ QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit",
 """Properties whose text, or whose map's texts, the API server normalises."""
 
 
-def replacing(
-    obj: Object, *, config_map_mutable: bool = False, secret_mutable: bool = False
-) -> tuple[str, ...]:
-    """Paths whose change replaces the object; `*` stands for any item of a list."""
+def replacing(obj: Object, *, patch: bool = False) -> tuple[str, ...]:
+    """Paths whose change replaces the object; `*` stands for any item of a list. `patch`: whether
+    the resource patches another owner's object, which it never replaces."""
     kind = kind_of(obj)
-    immutable = obj.get("immutable") is True
-    paths = _REPLACING.get((kind.group, kind.kind), ())
-    if kind == Kind("", "v1", "ConfigMap") and (immutable or not config_map_mutable):
-        paths = ("binaryData", "data")
-    elif kind == Kind("", "v1", "Secret"):
-        paths = ("type",) if secret_mutable and not immutable else ("type", "stringData", "data")
-    return (*_IDENTITY, *paths)
+    return _IDENTITY if patch else (*_IDENTITY, *_REPLACING.get((kind.group, kind.kind), ()))
 
 
 def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
@@ -116,11 +104,11 @@ def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path
             yield (*path, index), "add", new[index]
         for index in range(len(new), len(old)):
             yield (*path, index), "delete", None
-    elif isinstance(new, Unknown) and isinstance(old, dict):
+    elif new == UNKNOWN and isinstance(old, dict):
         # The official provider treats it as an object without these properties.
         for name in old:
             yield (*path, name), "delete", None
-    elif isinstance(new, Unknown) or not _same(path, old, new, known):
+    elif new == UNKNOWN or not _same(path, old, new, known):
         yield path, "update", new
 
 

@@ -1,13 +1,12 @@
 """Kubernetes objects as the provider sees them: kinds, names, annotations, form of the state."""
 
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.plugins.kubernetes.wire import (
+from rehearsal.plugins.cloud.wire import secret
+from rehearsal.plugins.kubernetes.properties import (
+    UNKNOWN,
     Properties,
-    Secret,
-    Unknown,
     mark_secrets,
     plain,
     rename_keys,
@@ -18,11 +17,7 @@ Object = dict[str, Any]
 AUTONAMED = "pulumi.com/autonamed"
 SKIP_AWAIT = "pulumi.com/skipAwait"
 TIMEOUT_SECONDS = "pulumi.com/timeoutSeconds"
-REPLACE_UNREADY = "pulumi.com/replaceUnready"
-DELETION_PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 PATCH_FORCE = "pulumi.com/patchForce"
-PATCH_FIELD_MANAGER = "pulumi.com/patchFieldManager"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 READ_ONLY_METADATA = (
     "creationTimestamp",
@@ -87,9 +82,7 @@ def kind_of(obj: Object) -> Kind:
 def kind_of_token(token: str) -> Kind:
     """The kind of a type token such as `kubernetes:apps/v1:DaemonSet`."""
     _, module, kind = token.split(":")
-    group, slash, version = module.rpartition("/")
-    if not slash:
-        raise ValueError(f"{token}: the offline plugin knows group/version:Kind tokens only")
+    group, _, version = module.rpartition("/")
     return Kind("" if group == "core" else group, version, kind)
 
 
@@ -121,8 +114,9 @@ def name_of(obj: Object) -> Any:
 
 
 def namespace_of(obj: Object) -> str:
+    """The namespace; empty if there is none or it is not known yet."""
     namespace = metadata_of(obj).get("namespace")
-    return namespace if isinstance(namespace, str) else ""
+    return namespace if isinstance(namespace, str) and namespace != UNKNOWN else ""
 
 
 def object_id(obj: Object) -> str:
@@ -141,7 +135,7 @@ def annotation(obj: Object, name: str) -> str:
     """An annotation's value; empty if it is absent or not known yet."""
     annotations = metadata_of(obj).get("annotations")
     value = annotations.get(name) if isinstance(annotations, dict) else None
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value, str) and value != UNKNOWN else ""
 
 
 def is_true(obj: Object, name: str) -> bool:
@@ -152,14 +146,9 @@ def autonamed(obj: Object, name: str) -> Object:
     """The object with a generated name."""
     metadata = metadata_of(obj)
     annotations = metadata.get("annotations")
-    if not isinstance(annotations, Unknown):
+    if annotations != UNKNOWN:
         annotations = {**(annotations or {}), AUTONAMED: "true"}
     return {**obj, "metadata": {**metadata, "annotations": annotations, "name": name}}
-
-
-def random_suffix(seed: bytes) -> str:
-    """Eight hexadecimal digits, derived from the engine's seed."""
-    return (seed.hex() if seed else secrets.token_hex(4))[:8]
 
 
 def timeout_seconds(obj: Object, custom: float) -> float | None:
@@ -168,12 +157,6 @@ def timeout_seconds(obj: Object, custom: float) -> float | None:
         return custom
     said = annotation(obj, TIMEOUT_SECONDS)
     return float(said) if said.isdecimal() else None
-
-
-def propagation(obj: Object) -> str:
-    """The propagation policy: what happens to the dependents of a deleted object."""
-    said = annotation(obj, DELETION_PROPAGATION).lower()
-    return {"orphan": "Orphan", "background": "Background"}.get(said, "Foreground")
 
 
 def without_read_only(obj: Object) -> Object:
@@ -213,7 +196,7 @@ def marked(obj: Object, given: Properties) -> Properties:
     marks = given
     if kind_of(obj) == SECRET and "stringData" in given:
         data, text = given.get("data") or {}, given["stringData"]
-        both = {**data, **text} if isinstance(data, dict) and isinstance(text, dict) else Secret(0)
+        both = {**data, **text} if isinstance(data, dict) and isinstance(text, dict) else secret(0)
         marks = {**given, "data": both}
     properties: Properties = mark_secrets(to_properties(obj), marks)
     return properties
@@ -224,15 +207,3 @@ def parse_checkpoint(state: Properties) -> tuple[Object, Object]:
     everything = from_properties(state)
     inputs: Object = everything.pop("__inputs", {})
     return inputs, {name: item for name, item in everything.items() if not name.startswith("__")}
-
-
-def importable(live: Object) -> Object:
-    """The inputs that would create this live object, for an import."""
-    metadata = {
-        name: value for name, value in live["metadata"].items() if name not in READ_ONLY_METADATA
-    }
-    generated = ("deployment.kubernetes.io/revision", LAST_APPLIED)
-    annotations = metadata.pop("annotations", {})
-    if kept := {name: value for name, value in annotations.items() if name not in generated}:
-        metadata["annotations"] = kept
-    return {**{name: item for name, item in live.items() if name != "status"}, "metadata": metadata}

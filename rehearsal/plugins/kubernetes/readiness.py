@@ -4,8 +4,6 @@ Sources: https://github.com/pulumi/pulumi-kubernetes/tree/master/provider/pkg/aw
 DaemonSets, kstatus. Other kinds are ready as soon as they exist.
 """
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -48,7 +46,7 @@ class Lookup(Protocol):
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object: ...
 
-    def list(self, kind: Kind, namespace: str, selector: str = "") -> list[Object]: ...
+    def list(self, kind: Kind, namespace: str, selector: str) -> list[Object]: ...
 
 
 Rule = Callable[[Object, Lookup], Verdict]
@@ -95,21 +93,6 @@ def daemon_set(obj: Object, look: Lookup) -> Verdict:
     return READY
 
 
-def stateful_set(obj: Object, look: Lookup) -> Verdict:
-    spec, status = obj["spec"], obj.get("status") or {}
-    wanted = spec.get("replicas", 1)
-    if not _observed(obj):
-        return waiting("the StatefulSet controller has not seen this generation yet")
-    if status.get("readyReplicas", 0) < wanted:
-        return waiting(
-            f"{status.get('readyReplicas', 0)} out of {wanted} replicas succeeded readiness"
-        )
-    partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
-    if not partition and status.get("currentRevision") != status.get("updateRevision"):
-        return waiting(".status.currentRevision does not match .status.updateRevision")
-    return READY
-
-
 def job(obj: Object, look: Lookup) -> Verdict:
     """Ready if complete; Failed ends the wait at once."""
     failed = conditions(obj).get("Failed", {})
@@ -151,15 +134,6 @@ def _has_endpoints(obj: Object, look: Lookup) -> bool:
     )
 
 
-def ingress(obj: Object, look: Lookup) -> Verdict:
-    status = obj.get("status") or {}
-    if not (status.get("loadBalancer") or {}).get("ingress"):
-        return waiting(
-            "Ingress .status.loadBalancer field was not updated with a hostname/IP address"
-        )
-    return READY
-
-
 def volume(obj: Object, look: Lookup) -> Verdict:
     phase = (obj.get("status") or {}).get("phase")
     return READY if phase in ("Available", "Bound") else waiting(f"the volume is {phase}")
@@ -191,7 +165,6 @@ def namespace(obj: Object, look: Lookup) -> Verdict:
 RULES: Mapping[tuple[str, str], Rule] = {
     ("apps", "Deployment"): deployment,
     ("apps", "DaemonSet"): daemon_set,
-    ("apps", "StatefulSet"): stateful_set,
     ("batch", "Job"): job,
     ("", "Pod"): pod,
     ("", "Service"): service,
@@ -199,12 +172,10 @@ RULES: Mapping[tuple[str, str], Rule] = {
     ("", "PersistentVolumeClaim"): claim,
     ("", "ResourceQuota"): quota,
     ("", "Namespace"): namespace,
-    ("networking.k8s.io", "Ingress"): ingress,
 }
 
 SKIPS_WAIT_ON_DELETE = {
-    ("", "Namespace"), ("", "Pod"), ("", "ReplicationController"), ("apps", "DaemonSet"),
-    ("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "Job"),
+    ("", "Namespace"), ("", "Pod"), ("apps", "DaemonSet"), ("apps", "Deployment"), ("batch", "Job"),
 }  # fmt: skip
 """Kinds whose skipAwait annotation also skips the wait for their end, for compatibility:
 https://github.com/pulumi/pulumi-kubernetes/issues/3154."""
@@ -213,47 +184,27 @@ https://github.com/pulumi/pulumi-kubernetes/issues/3154."""
 def rule_for(obj: Object) -> Rule | None:
     """The rule for an object: its waitFor annotation (ValueError if invalid), or the kind's."""
     if wanted := annotation(obj, WAIT_FOR):
-        return _all([_expression(each) for each in _list(wanted)])
+        return _expression(wanted)
     kind = kind_of(obj)
     return RULES.get((kind.group, kind.kind))
 
 
 def default_seconds(obj: Object) -> float:
+    """How long to wait, unless the resource says otherwise."""
     kind = kind_of(obj)
-    volumes = ("PersistentVolume", "PersistentVolumeClaim")
-    return VOLUME_SECONDS if not kind.group and kind.kind in volumes else DEFAULT_SECONDS
-
-
-def _list(written: str) -> list[str]:
-    try:
-        values = json.loads(written)
-    except json.JSONDecodeError:
-        return [written]
-    if not isinstance(values, list) or not values:
-        raise ValueError(
-            f"{WAIT_FOR}: {written} is given: at least one condition must be specified"
-        )
-    return [str(value) for value in values]
-
-
-def _all(rules: list[Rule]) -> Rule:
-    def every(obj: Object, look: Lookup) -> Verdict:
-        verdicts = (rule(obj, look) for rule in rules)
-        return next((verdict for verdict in verdicts if not verdict.ready), READY)
-
-    return every
+    return VOLUME_SECONDS if kind.kind.startswith("PersistentVolume") else DEFAULT_SECONDS
 
 
 def _expression(written: str) -> Rule:
     how, _, rest = written.partition("=")
+    name, _, value = rest.partition("=")
     if how == "condition":
-        name, _, value = rest.partition("=")
         return _condition(name, value or "True")
-    if how == "jsonpath" and (match := re.fullmatch(r"(\{[^{}]+\})(?:=(.*))?", rest)):
-        return _json_path(match[1], match[2])
+    if how == "jsonpath" and name.startswith("{.") and name.endswith("}"):
+        return _json_path(name[2:-1].split("."), value)
     raise ValueError(
-        f'{WAIT_FOR}: expected a "jsonpath=" or "condition=" prefix, got "{written}": '
-        "write jsonpath={.status.phase}=Running or condition=Ready"
+        f'{WAIT_FOR}: "{written}" is given: write jsonpath={{.status.phase}}=Running or '
+        "condition=Ready; the offline plugin knows no other form"
     )
 
 
@@ -267,22 +218,15 @@ def _condition(name: str, value: str) -> Rule:
     return holds
 
 
-def _json_path(path: str, value: str | None) -> Rule:
-    steps = re.findall(r"\[(\d+)\]|\['([^']+)'\]|\.((?:\\.|[^.\[\\])+)", path[1:-1])
+def _json_path(steps: list[str], value: str) -> Rule:
+    """`value`: the value to wait for; empty for any."""
 
     def holds(obj: Object, look: Lookup) -> Verdict:
         found: Any = obj
-        for index, quoted, name in steps:
-            key = quoted or name.replace("\\.", ".")
-            if index and isinstance(found, list) and int(index) < len(found):
-                found = found[int(index)]
-            elif not index and isinstance(found, dict) and key in found:
-                found = found[key]
-            else:
-                return waiting(f"Waiting for {path} to exist")
-        shown = str(found).lower() if isinstance(found, bool) else str(found)
-        if value is None or shown == value.strip("'\""):
+        for step in steps:
+            found = found.get(step) if isinstance(found, dict) else None
+        if found is not None and value in ("", str(found)):
             return READY
-        return waiting(f"Waiting for {path} to be {value}, it is {shown}")
+        return waiting(f"Waiting for {{.{'.'.join(steps)}}}{value and ' to be '}{value}")
 
     return holds

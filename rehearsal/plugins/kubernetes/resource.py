@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from rehearsal.plugins.kubernetes.differences import Change
-from rehearsal.plugins.kubernetes.wire import Properties
+from rehearsal.plugins.kubernetes.properties import Properties
 from stacks.engine.urn import Urn
-
-Level = Literal["info", "warning"]
 
 
 class ProviderError(Exception):
@@ -19,8 +16,9 @@ class InitializationFailed(Exception):
     """The object exists but is not ready; the engine keeps it and retries next time."""
 
     def __init__(
-        self, id: str, state: Properties, inputs: Properties | None, reasons: list[str]
+        self, id: str, state: Properties, reasons: list[str], inputs: Properties | None = None
     ) -> None:
+        """Without `inputs` the engine keeps its own."""
         super().__init__(reasons[0])
         self.id = id
         self.state = state
@@ -45,15 +43,8 @@ class Resource:
 
     @property
     def name(self) -> str:
+        """The resource's name in the program."""
         return Urn.parse(self.urn).name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Autonaming:
-    """The engine's autonaming configuration for one resource."""
-
-    mode: Literal["propose", "enforce", "disable"]
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,43 +4,29 @@ The engine attaches all provider resources of the package to this one port, each
 connection, which identifies the provider that a request is for.
 """
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import grpc
-import yaml
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import (
-    engine_pb2,
-    engine_pb2_grpc,
-    plugin_pb2,
-    provider_pb2,
-    provider_pb2_grpc,
-)
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from rehearsal.plugins import init_failed
 from rehearsal.plugins.cloud.handler import CloudError
+from rehearsal.plugins.cloud.wire import encode
 from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.kubernetes import provider_args
+from rehearsal.plugins.kubernetes.cluster import Settings
+from rehearsal.plugins.kubernetes.properties import decode, plain
 from rehearsal.plugins.kubernetes.provider import Provider
-from rehearsal.plugins.kubernetes.resource import (
-    Autonaming,
-    InitializationFailed,
-    Level,
-    ProviderError,
-    Resource,
-)
-from rehearsal.plugins.kubernetes.wire import decode, encode
+from rehearsal.plugins.kubernetes.resource import InitializationFailed, ProviderError, Resource
 from rehearsal.plugins.official import sdk_version
-from tools.peers import channel_to, grpc_server
+from tools.peers import grpc_server
 
 _OPERATIONS = 128
 """The most resources in progress at once; a wait occupies one of these threads."""
-_MODES = {0: "propose", 1: "enforce", 2: "disable"}
-_YAML_DECODE = "kubernetes:yaml:decode"
+_DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
 
 
 class KubernetesProviderServer:
@@ -82,17 +68,14 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self._environment, self._only = environment, only
         self._faults = faults
         self._providers: dict[str, Provider] = {}
-        self._engines: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
+        """Ends the waits and connections of all providers."""
         with self._lock:
             for provider in self._providers.values():
                 provider.close()
-            for channel in self._engines.values():
-                channel.close()
             self._providers.clear()
-            self._engines.clear()
 
     def _provider(self, context: Any) -> Provider:
         with self._lock:
@@ -102,18 +85,13 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return found
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        return provider_pb2.ProviderHandshakeResponse(
-            accept_secrets=True, supports_autonaming_configuration=True
-        )
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
 
     def Attach(self, request: Any, context: Any) -> Any:
         with self._lock:
             # A new connection may use the port of an earlier one.
             if old := self._providers.pop(context.peer(), None):
                 old.close()
-            if channel := self._engines.pop(context.peer(), None):
-                channel.close()
-            self._engines[context.peer()] = channel_to(request.address)
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
@@ -121,59 +99,46 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def GetSchema(self, request: Any, context: Any) -> Any:
         # The engine needs a schema only for programs in YAML; Python's resources have their own.
-        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "kubernetes"}))
+        return provider_pb2.GetSchemaResponse(schema='{"name": "kubernetes"}')
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        name = Resource(urn=request.urn).name
-        return provider_pb2.CheckResponse(
-            inputs=request.news,
-            failures=_failures(
-                provider_args.faults(
-                    decode(request.news), default_provider=name.startswith("default")
-                )
-            ),
-        )
+        return provider_pb2.CheckResponse(inputs=request.news)
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        old = request.old_inputs if request.HasField("old_inputs") else request.olds
-        names, replaces = provider_args.changed(
-            decode(old), decode(request.news), self._environment
+        """A provider of another cluster replaces everything that the first one created."""
+        old = plain(decode(request.old_inputs))
+        new = plain(decode(request.news))
+        names = sorted(
+            name
+            for name in (old.keys() | new.keys()) - {"version"}
+            if old.get(name) != new.get(name)
         )
+        identifiers = old.get("clusterIdentifier"), new.get("clusterIdentifier")
+        replaces = all(identifiers) and "clusterIdentifier" in names
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME
-            if names
-            else provider_pb2.DiffResponse.DIFF_NONE,
+            changes=_DIFFERS[bool(names)],
             diffs=names,
-            replaces=replaces,
+            replaces=["clusterIdentifier"] if replaces else [],
         )
 
     def Configure(self, request: Any, context: Any) -> Any:
-        configured = Provider(
-            provider_args.read(decode(request.args), self._environment),
-            self._environment,
-            self._log(context.peer()),
-            self._only,
-        )
+        given = plain(decode(request.args))
+        names = ("kubeconfig", "context", "namespace")
+        settings = Settings(**{name: given[name] for name in names if name in given})
+        configured = Provider(settings, self._environment, self._only)
         with self._lock:
             self._providers[context.peer()] = configured
-        return provider_pb2.ConfigureResponse(
-            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
-        )
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     def Check(self, request: Any, context: Any) -> Any:
-        autonaming = None
-        if request.HasField("autonaming"):
-            said = request.autonaming
-            autonaming = Autonaming(mode=_MODES[said.mode], name=said.proposedName)  # type: ignore[arg-type]
         with _refusing(context):
-            inputs, faults = self._provider(context).check(
+            inputs = self._provider(context).check(
                 Resource(urn=request.urn),
                 decode(request.olds),
                 decode(request.news),
                 request.randomSeed,
-                autonaming,
             )
-        return provider_pb2.CheckResponse(inputs=encode(inputs), failures=_failures(faults))
+        return provider_pb2.CheckResponse(inputs=encode(inputs))
 
     def Diff(self, request: Any, context: Any) -> Any:
         resource = Resource(urn=request.urn, ignore_changes=tuple(request.ignoreChanges))
@@ -183,9 +148,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
         kinds = provider_pb2.PropertyDiff.Kind
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME
-            if found.changes
-            else provider_pb2.DiffResponse.DIFF_NONE,
+            changes=_DIFFERS[bool(found.changes)],
             diffs=sorted(found.changes),
             replaces=found.replaces,
             deleteBeforeReplace=found.delete_before_replace,
@@ -237,16 +200,6 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             self._provider(context).delete(resource, request.id, decode(request.properties))
         return empty_pb2.Empty()
 
-    def Invoke(self, request: Any, context: Any) -> Any:
-        if request.tok != _YAML_DECODE:
-            context.abort(
-                grpc.StatusCode.UNIMPLEMENTED,
-                f"{request.tok}: the offline plugin has only {_YAML_DECODE}; use plain resources",
-            )
-        text = decode(request.args).get("text", "")
-        objects = [each for each in yaml.safe_load_all(text) if each]
-        return provider_pb2.InvokeResponse(**{"return": encode({"result": objects})})
-
     def Cancel(self, request: Any, context: Any) -> Any:
         with self._lock:
             found = self._providers.get(context.peer())
@@ -265,33 +218,6 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
                 yield
         except CloudError as error:
             raise ProviderError(str(error)) from None
-
-    def _log(self, peer: str) -> Callable[[Level, str, str, bool], None]:
-        """Sends messages to the engine that is connected."""
-        with self._lock:
-            channel = self._engines.get(peer)
-        if channel is None:
-            return lambda level, urn, message, passing: None
-        engine = engine_pb2_grpc.EngineStub(channel)
-
-        def log(level: Level, urn: str, message: str, passing: bool) -> None:
-            severity = engine_pb2.LogSeverity.Value(level.upper())
-            # The response is not awaited: a lost message must not stop an operation.
-            engine.Log.future(
-                engine_pb2.LogRequest(
-                    severity=severity, message=message, urn=urn, ephemeral=passing
-                )
-            )
-
-        return log
-
-
-def _failures(faults: Iterable[tuple[str, str]]) -> list[Any]:
-    # The engine shows a nested property's value as nil, so the path is part of the reason.
-    return [
-        provider_pb2.CheckFailure(reason=f"{path}: {reason}" if path else reason)
-        for path, reason in faults
-    ]
 
 
 @contextmanager

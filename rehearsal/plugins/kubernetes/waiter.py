@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +45,6 @@ class Waiter:
 
     cluster: Cluster
     cancelled: threading.Event
-    tell: Callable[[str], None]
-    """Shows the user what is being waited for."""
 
     def until_ready(self, live: Object, inputs: Object, custom_timeout: float) -> Object:
         """Returns the object once it is ready; raises Unready if it fails or the time is over."""
@@ -55,9 +52,6 @@ class Waiter:
         if rule is None:
             return live
         seconds = timeout_seconds(inputs, custom_timeout) or default_seconds(inputs)
-        if kind_of(inputs).kind.startswith("PersistentVolume"):
-            seconds = default_seconds(inputs)
-        restarts = kind_of(inputs) == Kind("batch", "v1", "Job")
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
         while True:
             verdict = rule(live, self.cluster)
@@ -69,21 +63,16 @@ class Waiter:
                 raise self._unready(
                     live, f"'{name_of(live)}' timed out waiting to be Ready", verdict
                 )
-            self.tell(verdict.reason)
             if self.cancelled.wait(min(pause, max(0.0, deadline - time.monotonic()))):
                 raise self._unready(
                     live, f"Resource operation was cancelled for '{name_of(live)}'", verdict
                 )
             pause = min(pause * 1.5, _LONGEST_PAUSE)
-            before = live["metadata"].get("resourceVersion")
             try:
                 live = self.cluster.get(kind_of(live), namespace_of(live), name_of(live))
             except ApiError as error:
                 if not error.passing:
                     raise
-            if restarts and live["metadata"].get("resourceVersion") != before:
-                # The official provider restarts its clock for a Job at every event.
-                deadline = time.monotonic() + seconds
 
     def now(self, live: Object, inputs: Object) -> Verdict:
         """Whether the object is ready at this moment."""
@@ -116,7 +105,6 @@ class Waiter:
                      f"its finalizers: {held}"],
                     live,
                 )  # fmt: skip
-            self.tell("waiting for deletion")
             if self.cancelled.wait(pause):
                 raise Unready(f"Resource operation was cancelled for '{name_of(live)}'", [], live)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
@@ -139,25 +127,12 @@ class Waiter:
             )
         except ApiError as error:
             return [f"its Pods cannot be listed: {error}"]
-        verdicts = ((each, pod(each, self.cluster)) for each in pods)
         return [
-            f"[Pod {namespace_of(each)}/{name_of(each)}]: {verdict.reason}{_containers(each)}"
-            for each, verdict in verdicts
-            if not verdict.ready
+            f"[Pod {namespace_of(each)}/{name_of(each)}]: {verdict.reason}"
+            for each in pods
+            if not (verdict := pod(each, self.cluster)).ready
         ]
 
 
 def _shown(live: Object) -> str:
     return f"{kind_of(live).kind} '{name_of(live)}'"
-
-
-def _containers(each: Object) -> str:
-    """Why a pod's containers are waiting."""
-    states = (each.get("status") or {}).get("containerStatuses") or []
-    found = [
-        f"{state['name']}: {reason}"
-        for state in states
-        for reason in [((state.get("state") or {}).get("waiting") or {}).get("reason")]
-        if reason
-    ]
-    return f" ({', '.join(found)})" if found else ""

@@ -7,7 +7,6 @@ import pytest
 from rehearsal.plugins.kubernetes.differences import covers, parse, text
 from rehearsal.plugins.kubernetes.objects import checkpoint
 from rehearsal.plugins.kubernetes.planning import difference
-from rehearsal.plugins.kubernetes.provider_args import Settings
 from rehearsal.plugins.kubernetes.resource import Difference, Resource
 
 TOKENS = {
@@ -44,7 +43,6 @@ def diff(
     new: dict[str, Any],
     *ignored: str,
     live: dict[str, Any] | None = None,
-    settings: Settings | None = None,
     suffix: str = "",
 ) -> Difference:
     """The difference when `old` was applied, the server kept `live`, and `new` is wanted."""
@@ -55,7 +53,6 @@ def diff(
         resource(old["kind"], *ignored, suffix=suffix),
         state,
         new,
-        settings=settings or Settings(),
         scope=lambda kind: True,
     )
 
@@ -78,19 +75,6 @@ def test_same_inputs_are_no_change() -> None:
 
 def pod(**spec: Any) -> dict[str, Any]:
     return obj("Pod", spec={"containers": [{"name": "c", "image": "x:1"}], **spec})
-
-
-@pytest.mark.parametrize(
-    ("mutable", "immutable", "replaced"),
-    [(False, False, True), (True, False, False), (True, True, True)],
-)
-def test_config_map_data(mutable: bool, immutable: bool, replaced: bool) -> None:
-    """A ConfigMap's data replaces it unless the provider may change it and it is not immutable."""
-    more: dict[str, Any] = {"immutable": True} if immutable else {}
-    old, new = (obj("ConfigMap", data={"a": value}, **more) for value in ("1", "2"))
-    found = diff(old, new, settings=Settings(config_map_mutable=mutable))
-    assert found.replaces == (["data.a"] if replaced else [])
-    assert "data.a" in found.changes
 
 
 def test_autonamed_replacement_creates_first() -> None:
@@ -137,13 +121,6 @@ def test_equal_numbers_outside_of_quantities_stay_different() -> None:
     """A label "1000m" is not the label "1"."""
     old, new = (obj("ConfigMap", data={"cpu": value}) for value in ("1000m", "1"))
     assert "data.cpu" in diff(old, new).changes
-
-
-@pytest.mark.parametrize("empty", [False, "", [], {}])
-def test_empty_values_that_the_server_drops(empty: Any) -> None:
-    """An empty value of one of Kubernetes' own kinds is the same as none."""
-    old = pod(hostNetwork=empty)
-    assert diff(old, old, live={"spec": pod()["spec"]}).changes == {}
 
 
 def test_empty_values_of_custom_resources_count() -> None:

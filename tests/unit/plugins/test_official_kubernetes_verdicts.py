@@ -6,9 +6,8 @@ from google.protobuf.struct_pb2 import Struct
 
 from rehearsal.plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
 from rehearsal.plugins.kubernetes.planning import checked, difference
-from rehearsal.plugins.kubernetes.provider_args import Settings
+from rehearsal.plugins.kubernetes.properties import Properties, decode
 from rehearsal.plugins.kubernetes.resource import Resource
-from rehearsal.plugins.kubernetes.wire import Properties, decode
 from tests.unit.plugins.official_rows import changes, merged
 
 LABELS = {"app": "a"}
@@ -49,19 +48,15 @@ def verdict(token: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     resource = Resource(urn=f"urn:pulumi:fidelity::gpu-cluster::{token}::it")
 
     def check(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-        inputs, faults = checked(
-            resource, old, sent(new),
-            namespace="default", scope=lambda kind: True, seed=b"seed", autonaming=None,
-        )  # fmt: skip
-        assert not faults
-        return inputs
+        return checked(
+            resource, old, sent(new), namespace="default", scope=lambda kind: True, seed=b"seed"
+        )
 
     old = check(before, {})
     found = difference(
         resource,
         checkpoint(old, old, old, before["apiVersion"], "manager"),
         check(after, old),
-        settings=Settings(),
         scope=lambda kind: True,
     )
     first = ", deletes first" if found.delete_before_replace else ""

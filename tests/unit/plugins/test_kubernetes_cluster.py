@@ -1,0 +1,75 @@
+"""Which cluster the offline plugin of Kubernetes connects to, by a provider's arguments."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from rehearsal.plugins.cloud.wire import UNKNOWN, encode
+from rehearsal.plugins.faults import Faults
+from rehearsal.plugins.kubernetes.cluster import Cluster, Settings, Unreachable
+from rehearsal.plugins.kubernetes.server import Servicer
+
+
+def kubeconfig(server: str = "https://one.example") -> str:
+    return yaml.safe_dump({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "a"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "here",
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("identifier", "diffs", "replaces"),
+    [
+        ("c1", [], []),
+        ("c2", ["clusterIdentifier"], ["clusterIdentifier"]),
+        (UNKNOWN, ["clusterIdentifier"], ["clusterIdentifier"]),
+    ],
+)
+def test_another_cluster_replaces_everything(
+    identifier: str, diffs: list[str], replaces: list[str]
+) -> None:
+    """The identifier says which cluster it is; what the engine adds is no difference."""
+    olds, news = (
+        encode({"clusterIdentifier": given, "version": version})
+        for given, version in (("c1", "4.34.1"), (identifier, "4.34.2"))
+    )
+    asked = SimpleNamespace(old_inputs=olds, news=news)
+    answer = Servicer({}, Faults()).DiffConfig(asked, None)
+    assert (list(answer.diffs), list(answer.replaces)) == (diffs, replaces)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (Settings(kubeconfig="- a\n- b\n"), "failed to parse kubeconfig data"),
+        (Settings(kubeconfig=kubeconfig(), context="gone"),
+            'context "gone" does not exist: it has here'),
+        (Settings(kubeconfig=kubeconfig("https://127.0.0.1:1")),
+            "unable to load schema information"),
+    ],
+)  # fmt: skip
+def test_unusable_clusters(given: Settings, reason: str) -> None:
+    """A cluster that cannot be used says why."""
+    with pytest.raises(Unreachable, match=reason):
+        Cluster(given, {})
+
+
+def test_a_rehearsal_connects_to_its_own_cluster_only(tmp_path: Path) -> None:
+    """Neither is a token sent to another one, nor does the program run that would fetch one."""
+    document = yaml.safe_load(kubeconfig("https://203.0.113.7"))
+    ran = tmp_path / "ran"
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch"}
+    document["users"][0]["user"] = {
+        "exec": {**command, "args": [str(ran)], "interactiveMode": "Never"}
+    }
+    given = Settings(kubeconfig=yaml.safe_dump(document))
+    with pytest.raises(Unreachable, match=r"server https://203\.0\.113\.7 is not the rehearsal's"):
+        Cluster(given, {"PATH": os.defpath}, "127.0.0.1:6443")
+    assert not ran.exists()
