@@ -48,7 +48,7 @@ class Cloud:
     offers: str = ""
     """Module that knows its machines with GPUs (`stacks.cost.gpu_offers.Offers`)."""
     recovers: str = ""
-    """Module that finds what an interrupted update created (`stacks.recovery.command.Recovers`)."""
+    """Module that finds what an interrupted update created (`Recovers` in `stacks.recovery`)."""
     label_domains: Sequence[str] = ()
     """Domains of the labels that it adds to nodes."""
     policies: Sequence[str] = ()

@@ -7,7 +7,7 @@ from pulumi_gcp.container import ClusterClusterAutoscalingArgsDict
 
 from ..cluster import ResolvedPool
 from ..scalers import SCALERS
-from .classes import resource_limits
+from .class_spec import resource_limits
 from .cluster_args import GkeClusterArgs
 from .node_identity import NODE_SCOPES
 from .pool_args import GkeGpuNodePoolArgs

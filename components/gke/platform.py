@@ -9,7 +9,7 @@ from ..cluster import Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
 from ..scalers import SCALERS
-from .classes import class_spec
+from .class_spec import class_spec
 from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs
 from .compute_class import GkeComputeClass
