@@ -17,7 +17,7 @@ from rehearsal.simulators.cloud import Cloud
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.engine.pulumi import EngineError
 from stacks.engine.urn import Urn
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi

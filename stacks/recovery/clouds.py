@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from components.catalog.clouds import CLOUDS
-from stacks.recovery.aws import Aws
-
-if TYPE_CHECKING:
-    from stacks.recovery.command import Recovers
+from stacks.recovery.aws_resources import Aws
+from stacks.recovery.protocols import Recovers
 
 
-def recovers(package: str) -> "Recovers | None":
+def recovers(package: str) -> Recovers | None:
     """The module of the package's cloud."""
     named = (cloud.recovers for cloud in CLOUDS.values() if cloud.package == package)
     module = next(filter(None, named), None)
-    return cast("Recovers", import_module(module)) if module else None
+    return cast(Recovers, import_module(module)) if module else None
 
 
 class LiveClouds:
-    """Implements `stacks.recovery.command.Clouds`. Each SDK is imported on first use."""
+    """Implements `stacks.recovery.protocols.Clouds`. Each SDK is imported on first use."""
 
     def __init__(
         self, *, config: Mapping[str, str] | None = None, endpoint: str | None = None

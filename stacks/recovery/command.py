@@ -5,17 +5,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
 
 from components.ownership import owner_of
 from stacks.engine.state import Deployment, identities, resources
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from stacks.recovery.clouds import recovers
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.failed import failed, keep_default_pool
 from stacks.recovery.google import kubernetes_identity
 from stacks.recovery.lock import are_dead, holders, running_here
 from stacks.recovery.orphans import duplicates, with_orphans
+from stacks.recovery.protocols import Clouds
 from stacks.recovery.state import (
     Interrupted,
     NotOursError,
@@ -26,36 +26,6 @@ from stacks.recovery.state import (
 )
 
 _ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
-
-
-class Clouds(Protocol):
-    """The clouds that can be queried."""
-
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The stack's config, as the program gets it, which identifies the provider."""
-
-    @property
-    def endpoint(self) -> str | None:
-        """URL of a simulator of the cloud."""
-
-    def aws(self, region: str) -> Aws: ...
-
-    def google(self, service: str, path: str) -> Mapping[str, Any]:
-        """The answer to a GET of an API, such as `compute`, empty if the resource does not exist;
-        raises LookupError with Google's message."""
-
-
-class Recovers(Protocol):
-    """The module that `Cloud.recovers` names."""
-
-    def names(self, one: Interrupted, clouds: Clouds) -> list[str] | None:
-        """The cloud's names of what may have been created; none if there is no such thing, None if
-        neither type nor inputs tell. Raises LookupError, NotOursError."""
-
-    def described(self, resource: Mapping[str, Any], clouds: Clouds) -> Mapping[str, Any]:
-        """A cluster or node pool of the state as the cloud describes it; empty if there is none.
-        Raises LookupError."""
 
 
 @dataclass(slots=True, kw_only=True)

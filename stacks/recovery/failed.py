@@ -2,15 +2,13 @@
 the state, and the provider sees no change."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.catalog.clouds import CLOUDS, GOOGLE
 from stacks.engine.state import Deployment, resources
 from stacks.recovery.clouds import recovers
 from stacks.recovery.google import Get
-
-if TYPE_CHECKING:
-    from stacks.recovery.command import Clouds
+from stacks.recovery.protocols import Clouds
 
 _TYPES = {kind for cloud in CLOUDS.values() for kind in (cloud.cluster, cloud.node_pool)}
 _REMOVES = "removeDefaultNodePool"
@@ -18,7 +16,7 @@ _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
 """Without RUNNING_WITH_ERROR and DEGRADED: those are running, and the cloud repairs them."""
 
 
-def failed(deployment: Deployment, clouds: "Clouds") -> Iterator[tuple[str, str]]:
+def failed(deployment: Deployment, clouds: Clouds) -> Iterator[tuple[str, str]]:
     """URN, and the cloud's reason, of each failed cluster and node group; raises LookupError with
     the message of a cloud that does not answer."""
     for resource in resources(deployment):

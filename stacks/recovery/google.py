@@ -7,22 +7,20 @@ import json
 import re
 import urllib.parse
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clouds.rows.google import rows
 from components.catalog.gke import region_of
 from components.ownership import GOOGLE_LABEL
 from stacks.engine.urn import Urn
+from stacks.recovery.protocols import Clouds
 from stacks.recovery.state import Interrupted, auto_named, check_own, check_within
-
-if TYPE_CHECKING:
-    from stacks.recovery.command import Clouds
 
 Inputs = Mapping[str, Any]
 
 
-def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
-    """What `stacks.recovery.command.Recovers` asks for."""
+def names(one: Interrupted, clouds: Clouds) -> list[str] | None:
+    """What `stacks.recovery.protocols.Recovers` asks for."""
     inputs = complete(one.inputs, one.provider)
     known = identity(one.type, inputs)
     if known is None or (one.orphaned and auto_named(one.inputs)):
@@ -31,8 +29,8 @@ def names(one: Interrupted, clouds: "Clouds") -> list[str] | None:
     return [known]
 
 
-def described(resource: Mapping[str, Any], clouds: "Clouds") -> Mapping[str, Any]:
-    """What `stacks.recovery.command.Recovers` asks for."""
+def described(resource: Mapping[str, Any], clouds: Clouds) -> Mapping[str, Any]:
+    """What `stacks.recovery.protocols.Recovers` asks for."""
     return clouds.google("container", resource["id"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from stacks.engine.state import Deployment, identities, needs, pending, resources
 from stacks.engine.urn import Urn
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from stacks.recovery.state import NotOursError
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

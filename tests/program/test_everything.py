@@ -20,7 +20,7 @@ from stacks.engine.plan import Change
 from stacks.images import pulled as listed
 from stacks.live.leftovers import leftovers
 from stacks.recovery import google
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from tests.components.recording import Registration
 from tests.program.environments import as_engine_config, recorded
 from tests.program.everything import EVERYTHING, config_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from clouds.rows.aws import rows
 from rehearsal.plugins.aws.rowed import Rowed
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from stacks.engine.state import resources
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from stacks.recovery.command import recover
 from stacks.recovery.orphans import duplicates
 from tests.simulators import test_aws_existing

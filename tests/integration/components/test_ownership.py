@@ -6,7 +6,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from stacks.recovery.aws import Aws
+from stacks.recovery.aws_resources import Aws
 from stacks.recovery.state import NotOursError
 
 

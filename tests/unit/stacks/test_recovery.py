@@ -23,7 +23,7 @@ from stacks.engine.pulumi import EngineError
 from stacks.engine.state import pending, resources
 from stacks.recovery import google as on_google
 from stacks.recovery import lock
-from stacks.recovery.aws import Aws, route_id
+from stacks.recovery.aws_resources import Aws, route_id
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
