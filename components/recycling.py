@@ -13,7 +13,7 @@ from pulumi.runtime import rpc
 
 from .scalers import Scaler
 
-_SECRET = rpc._special_sig_key
+_SECRET = rpc._special_sig_key  # noqa: SLF001 - the SDK exports no name for it
 """A map with this key is a secret or an asset, and must not be inspected."""
 
 

@@ -19,7 +19,7 @@ from pulumi_policy.proxy import UnknownValueError
 
 from policy.clouds import parts
 from policy.reading import UNKNOWN, Resource
-from policy.settings import LEVEL
+from policy.schema import LEVEL
 from policy.stacks import Finding
 
 Schema = Mapping[str, Mapping[str, Any]]

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+LEVEL = "enforcementLevel"
+"""The setting that every rule has, under the engine's name."""
+
 
 def texts(*default: str, about: str) -> Mapping[str, Any]:
     return {

@@ -12,11 +12,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from policy.schema import LEVEL
+
 if TYPE_CHECKING:  # The command line reads the settings without the policy SDK.
     from policy.binding import Rule
 
-LEVEL = "enforcementLevel"
-"""The setting that every rule has, under the engine's name."""
 FILE = Path(__file__).with_name("config.json")
 ELSEWHERE = "GPU_CLUSTER_POLICY_SETTINGS"
 """Environment variable with the path of another file: the program's own tests set it."""

@@ -34,7 +34,7 @@ class SdkModules(Plugin):
         rooms = options.packages or ()
         for pattern in patterns(file for room in rooms for file in Path(room).rglob("*.py")):
             options.per_module_options[pattern] = {"follow_imports": "normal"}
-        options._per_module_cache = None  # it was filled before
+        options._per_module_cache = None  # noqa: SLF001 - it was filled before
 
 
 def patterns(files: Iterable[Path]) -> set[str]:

@@ -163,13 +163,13 @@ class ChangeRehearsal(Rehearsal):
                     *(f"node {name} remains although its pool is gone" for name in leaving)
                 )
             time.sleep(0.1)
-        return Rehearsal._placement_verified(self)
+        return super(ChangeRehearsal, self)._placement_verified()
 
     def _workloads_run(self) -> str:
         """After the update, first waits until Karpenter has replaced the nodes that it affects."""
         if self.began is not None and self._changes_pools():
             self._await_replacement()
-        return Rehearsal._workloads_run(self)
+        return super(ChangeRehearsal, self)._workloads_run()
 
     def _changes_pools(self) -> bool:
         """Whether the update has changed a NodePool, or a class of its nodes."""

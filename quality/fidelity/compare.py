@@ -101,12 +101,12 @@ class Judge:
         if case.before is None:
             found = self._plugin.check(token, name, case.after, {})
             return self._new(case, found, preview=self._behind.dry_runs or case.kind == "name")
-        old = self._check(case)
+        old = self.checked(case)
         if old.refused:
             return Verdict(check="refused", reason="; ".join(old.refused))
         if self._behind.dry_runs:
             # Each plugin would choose a different name if none is given.
-            old = self._of_state._check(case)
+            old = self._of_state.checked(case)
         new = self._plugin.check(token, name, case.after, old.inputs)
         if new.refused:
             return Verdict(check="refused", reason="; ".join(new.refused))
@@ -145,10 +145,10 @@ class Judge:
         """The state of a resource created from the case's `before`: its preview, with empty values
         for outputs that only the cloud knows. Raises Refused."""
         key = _key(case)
-        if self._check(case).refused:
+        if self.checked(case).refused:
             raise Refused("it refuses the inputs")
         if key not in self._states:
-            token, name, inputs = case.of.token, case.of.name, self._check(case).inputs
+            token, name, inputs = case.of.token, case.of.name, self.checked(case).inputs
             try:
                 self._states[key] = self._behind.state(
                     token, inputs, lambda: self._plugin.preview(token, name, inputs)
@@ -166,7 +166,7 @@ class Judge:
     def _names(self, checked: Mapping[str, Any]) -> dict[str, Any]:
         return {name: checked[name] for name in NAMED if name in checked.get("__defaults", ())}
 
-    def _check(self, case: Case) -> Checked:
+    def checked(self, case: Case) -> Checked:
         assert case.before is not None
         key = _key(case)
         if key not in self._checked:

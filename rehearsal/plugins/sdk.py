@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pulumi import _types
+from pulumi._types import _PULUMI_NAME
 
 _LOADING = threading.RLock()
 
@@ -55,7 +56,7 @@ def always_set(resource: type) -> frozenset[str]:
     with _LOADING:
         getters = [each.fget for each in vars(resource).values() if isinstance(each, property)]
         return frozenset(
-            getattr(getter, _types._PULUMI_NAME, getter.__name__)
+            getattr(getter, _PULUMI_NAME, getter.__name__)
             for getter in getters
             if getter and not _optional(getter.__annotations__.get("return"))
         )

@@ -141,7 +141,7 @@ class _Rule:
             return
         reservation = self._reservation()
         zones = self._zones(cluster, reservation)
-        zones = self._offered(zones)
+        zones = self.offered(zones)
         project = cluster.identity.split("/")[1]
         if reservation:
             zones = self._reserved_zones(cloud, project, reservation, zones)
@@ -149,7 +149,7 @@ class _Rule:
         for zone in zones:
             for path in reservation or [""]:
                 held = reserved.found_in(cloud, path, project, zone) if path else None
-                state = self._with(held)._state(cluster, zone, path)
+                state = self._with(held).state(cluster, zone, path)
                 pool = node_pools.drafted(cloud, cluster, state)
                 check_boot_disk(pool.state["config"])
                 yield Candidate(
@@ -175,7 +175,7 @@ class _Rule:
         if "machineType" in self.rule:
             return self
         rule = replace(self, rule={**self.rule, "machineType": held.type})
-        rule._offered([held.zone])
+        rule.offered([held.zone])
         return rule
 
     def _reservation(self) -> list[str]:
@@ -243,7 +243,7 @@ class _Rule:
             raise ApiError(400, f"GPU type {kind} is not supported.")
         raise ApiError(400, f"GPU type {kind} with count {gpu.get('count', 1)} is not supported.")
 
-    def _offered(self, zones: Sequence[str]) -> list[str]:
+    def offered(self, zones: Sequence[str]) -> list[str]:
         """Those of `zones` that have the machine, all of them if they are the rule's own; raises
         ApiError for a machine that GKE calls misconfigured, and if no zone has it."""
         gpu, machine = self.rule.get("gpu") or {}, self._machine
@@ -294,7 +294,7 @@ class _Rule:
         own = (self.rule.get("location") or {}).get("zones") or self._reservation()
         return [zone for zone in zones if own or zone in offered] or list(zones)
 
-    def _state(self, cluster: CloudResource, zone: str, reservation: str) -> dict[str, Any]:
+    def state(self, cluster: CloudResource, zone: str, reservation: str) -> dict[str, Any]:
         """The `NodePool` that GKE's autoscaler requests."""
         rule, common = self.rule, self.spec.get("nodePoolConfig") or {}
         defaults = (cluster.state.get("autoscaling") or {}).get(
