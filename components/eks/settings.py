@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 
 from ..access import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
+from ..catalog import eks_regions
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
@@ -23,7 +24,7 @@ from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
-from .reservation import check_region, is_group
+from .reservation import check_region, is_group, is_reserved
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -43,9 +44,28 @@ class EksSettings:
             *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
             *(line for pool in self.pools.values() for line in pool.warnings),
             *self._address_warnings(),
+            *self._region_warnings(),
             *nvlink_warnings(models),
             *_training_warnings(self.pools, runs.training_nodes),
         ]
+
+    def _region_warnings(self) -> Iterator[str]:
+        """A line for each instance type that the region did not have; none for reserved machines,
+        which `gpu-cluster capacity` looks up by their reservation."""
+        for name, pool in self.pools.items():
+            bought = pool.args.purchases
+            if all(map(is_reserved, bought)) or not eks_regions.is_known(self.region):
+                continue
+            for kind in pool.args.instance_types:
+                places = eks_regions.regions_of(kind)
+                if places and self.region not in places:
+                    area = self.region.partition("-")[0]
+                    near = [place for place in places if place.startswith(f"{area}-")]
+                    yield (
+                        f"gpuPools.{name}.instanceTypes: on {eks_regions.READ}, EC2 had no {kind} "
+                        f"in {self.region}, and EKS refuses a pool of it; gpu-cluster capacity "
+                        f"asks EC2, which had it in {', '.join(near or places)}"
+                    )
 
     def _address_warnings(self) -> Iterator[str]:
         """A line if the VPC that the stack creates has too few addresses for all nodes."""

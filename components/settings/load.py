@@ -8,6 +8,7 @@ import difflib
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any, get_args, get_origin
 from ..batch.load import Available, read_batch
 from ..batch.team_args import TeamArgs
 from ..catalog.clouds import CLOUDS
+from ..catalog.spelling import nearest
 from ..cluster import POOL_LABEL
 from ..decode import (
     NAMESPACE,
@@ -404,11 +406,26 @@ def _check_namespace(key: str) -> None:
         raise ValueError(f"{key}: has an old form; rename the key to {meant}")
     package = f"pulumi_{namespace.replace('-', '_')}"
     known = (NAMESPACE, *_PROVIDERS)
-    if namespace in known or (package.isidentifier() and find_spec(package)):
+    sdk = find_spec(package) if package.isidentifier() else None
+    if namespace in _PROVIDERS and sdk is not None and sdk.origin is not None:
+        _check_setting(key, Path(sdk.origin).parent / "config" / "vars.py")
+    if namespace in known or sdk:
         return
     near = difflib.get_close_matches(namespace[:100], known, n=1)
     what = f"rename the key to {near[0]}:{name}" if near else f"allowed: {', '.join(sorted(known))}"
     raise ValueError(f"{key}: nothing reads the namespace {namespace!r}; {what}")
+
+
+def _check_setting(key: str, sdk: Path) -> None:
+    """Refuses a provider's setting that its SDK does not have, as the provider does in a preview.
+    `sdk`: the module that reads the settings; a file, because importing an SDK takes a second."""
+    namespace, _, name = key.partition(":")
+    names = re.findall(r"\.get(?:_\w+)?\('(\w+)'\)", sdk.read_text()) if sdk.exists() else ()
+    if not names or name in (*names, "version", "pluginDownloadURL"):
+        return
+    meant = nearest(name, names, 0.6)
+    what = f"rename the key to {namespace}:{meant}" if meant else "remove it"
+    raise ValueError(f"{key}: nothing reads it, because the provider has no {name}; {what}")
 
 
 def _platform(cluster: dict[str, Any]) -> str:

@@ -43,7 +43,7 @@ def findings(
     except Exception as error:
         return [_unknown("cluster.existing", "eks", error)]
     vpc, name = cluster["resourcesVpcConfig"], args.existing
-    checks = [
+    checks: list[tuple[str, str, Iterator[str | Finding]]] = [
         ("cluster", "eks", _cluster(cluster, args, simulated)),
         ("cluster.network.subnetIds", "ec2", _subnets(ec2, vpc, args)),
         (f"cluster.{_GROUPS}", "ec2", _security_groups(ec2, vpc, args)),

@@ -149,12 +149,10 @@ def network_needs(settings: EksSettings) -> list[Need]:
         return []
     addresses = [f"{cluster.name}-{zone}" for zone in cluster.network.exits]
     return [
-        Need(quota=quota, scope=region, unit=unit, pools=dict.fromkeys(names, 1),
-             link=_link(quota, region))
-        for quota, unit, names in (
-            (catalog.VPC_QUOTA, "VPCs", [cluster.name]),
-            (catalog.ADDRESS_QUOTA, "addresses", addresses),
-        )
+        Need(quota=catalog.VPC_QUOTA, scope=region, unit="VPCs", pools={cluster.name: 1},
+             link=_link(catalog.VPC_QUOTA, region)),
+        Need(quota=catalog.ADDRESS_QUOTA, scope=region, unit="addresses",
+             pools=dict.fromkeys(addresses, 1), link=_link(catalog.ADDRESS_QUOTA, region)),
     ]  # fmt: skip
 
 

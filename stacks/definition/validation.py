@@ -186,7 +186,7 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     if nobodys := _NOBODYS.search(message):
         made = config.get("gpu-cluster:namespaces") or {}
         return {**config, "gpu-cluster:namespaces": {**made, nobodys[1]: _EXISTING}}
-    if (moved := _MOVED.search(message)) or "nothing reads the namespace" in message:
+    if (moved := _MOVED.search(message)) or "nothing reads" in message:
         holder, key = _holder(config, path)
         value = holder.pop(key) if holder else None
         if moved and value and not config.get(moved[1]):

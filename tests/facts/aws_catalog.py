@@ -6,6 +6,7 @@ from typing import Any
 import botocore.session
 
 from components.catalog import eks
+from components.catalog.eks_regions import regions_of
 from components.eks import cluster_args, regions
 from quality.clouds import aws_models
 from tests.facts import aws_sources as aws
@@ -111,6 +112,15 @@ def offers() -> Iterator[str]:
             yield f"{name}: can be chosen, and no zone offered it"
 
 
+def gpu_regions() -> Iterator[str]:
+    """The regions of a type that can be chosen are those that cfn-lint or moto has."""
+    for name in eks.INSTANCE_TYPES:
+        there = {region for region, names in aws.regions().items() if name in names}
+        ours = {*regions_of(name)}
+        if not eks.refusal(name) and ours != there:
+            yield f"{name}: {sorted(ours - there)} only here, {sorted(there - ours)} only there"
+
+
 def places() -> Iterator[str]:
     """Regions, their partitions and the names and IDs of their zones are known as such."""
     for region, partition in aws.partitions().items():
@@ -152,5 +162,6 @@ COMPARISONS = {
     "aws instance names": instance_names,
     "aws instance shapes": instance_shapes,
     "aws offers": offers,
+    "aws gpu regions": gpu_regions,
     "aws places": places,
 }

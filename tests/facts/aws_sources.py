@@ -27,6 +27,18 @@ def partitions() -> Node:
 
 
 @cache
+def regions() -> Mapping[str, set[str]]:
+    """Region -> the instance types that cfn-lint or moto has there."""
+    folder = files("cfnlint.data.schemas.extensions") / "aws_ec2_instance"
+    rows = json.loads((folder / "instancetype_enum.json").read_text())
+    found = {region: {*row["enum"]} for region, row in rows.items() if isinstance(row, dict)}
+    del found["all"]
+    for region, places in offerings("region").items():
+        found.setdefault(region, set()).update(*places.values())
+    return found
+
+
+@cache
 def offerings(kind: str) -> Node:
     """Region -> place (`availability-zone`, `availability-zone-id`) -> the instance types there."""
     found: dict[str, dict[str, set[str]]] = {}

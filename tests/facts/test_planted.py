@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clouds.read import read
-from components.catalog import eks, gke, kubernetes
+from components.catalog import eks, eks_regions, gke, kubernetes
 from components.eks import cluster_args, regions
 from quality.clouds import aws_provider
 from rehearsal.plugins.cloud import facts
@@ -88,6 +88,10 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws instance shapes": (entry(eks.INSTANCE_TYPES, "g5.xlarge", vcpu=5), "5 here, 4 there"),
     "aws offers": (lambda patch: patch.setattr(eks, "CPU_INSTANCE_TYPES", {"m9.large": None}),
         "m9.large"),
+    "aws gpu regions": (
+        lambda patch: patch.setitem(eks_regions._DATA["regions"], "p5e", "eu-west-3"),
+        "p5e.48xlarge: ['eu-west-3'] only here",
+    ),
     "aws places": (constant(regions, "_COMPASS", ("north", "south")),
         "use1-az1: of us-east-1, and no such"),
     "aws iam actions": (

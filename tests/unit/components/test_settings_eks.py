@@ -11,6 +11,7 @@ import pytest
 
 from components.catalog import eks as catalog
 from components.catalog import images
+from components.cluster import Runs
 from components.eks import reservation
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -288,6 +289,31 @@ def test_warns_of_an_admin_whom_nobody_has() -> None:
     lines = warnings(settings.from_config(changed("train", [admins, offices])))
     assert "gpu-cluster:cluster.admins[1]" in {line.partition(": ")[0] for line in lines}
     assert all(line.startswith(("gpu-cluster:", "aws:")) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("region", "kind", "reservation", "near"),
+    [
+        ("eu-west-3", "p5.48xlarge", {}, "eu-north-1, eu-west-2"),
+        ("eu-west-3", "p5.48xlarge", {"capacityType": "reservation", "zones": ["eu-west-3a"],
+                                      "reservation": "cr-0123456789abcdef0"}, None),
+        ("eu-west-3", "g4dn.xlarge", {}, None),
+        ("eu-west-2", "p5.48xlarge", {}, None),
+        ("ca-west-1", "p4de.24xlarge", {},
+         "ap-northeast-1, ap-southeast-1, eu-central-1, il-central-1, us-east-1, us-west-2"),
+    ],
+)  # fmt: skip
+def test_warns_of_an_instance_type_that_the_region_did_not_have(
+    region: str, kind: str, reservation: dict[str, Any], near: str | None
+) -> None:
+    """EKS refuses the node group when the control plane is paid for; the table is a snapshot."""
+    pool = {"instanceTypes": [kind], "maxNodes": 1, **reservation}
+    network = {"zones": [f"{region}a", f"{region}b"]}
+    given = read(["aws:region", region], ["gpu-cluster:cluster", "network", network],
+                 ["gpu-cluster:gpuPools", "train-gpu", pool])  # fmt: skip
+    lines = [line for line in given.warnings(Runs()) if "EC2 had no" in line]
+    assert [line.rpartition(" in ")[2] for line in lines] == ([near] if near else [])
+    assert all(line.startswith("gpuPools.train-gpu.instanceTypes: on 2026-") for line in lines)
 
 
 @pytest.mark.parametrize(

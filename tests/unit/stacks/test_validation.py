@@ -279,6 +279,16 @@ FILES = [
         "Pulumi.x.yaml:2:3: oracle:region: nothing reads the namespace 'oracle'; allowed: aws, ",
     ),
     (
+        "config:\n  aws:regoin: x\n",
+        "Pulumi.x.yaml:2:3: aws:regoin: nothing reads it, because the provider has no regoin; "
+        "rename the key to aws:region",
+    ),
+    (
+        "config:\n  gcp:flavour: x\n",
+        "Pulumi.x.yaml:2:3: gcp:flavour: nothing reads it, because the provider has no flavour; "
+        "remove it",
+    ),
+    (
         "config:\n  aws:config:region: x\n",
         "Pulumi.x.yaml:2:3: aws:config:region: has an old form; rename the key to aws:region",
     ),
