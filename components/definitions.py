@@ -34,7 +34,7 @@ def declare(
     controller is already installed, in any version, an update ends there.
 
     `protected`: on a cluster that the stack does not own, they are not deleted, because every
-    object of these kinds would be deleted too, whoever created it. `conversions`: name of a
+    object of these kinds would be deleted too, also those of others. `conversions`: name of a
     definition -> how its versions are converted into each other, unless they differ only in name.
     """
     declared: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []

@@ -157,8 +157,8 @@ class BatchArgs:
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None
     """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
-    stack, because every JobSet or Kueue object of the cluster would be deleted too, whoever created
-    it. By default, true; before you remove them, set it to `false` and run `pulumi up`."""
+    stack, because every JobSet or Kueue object of the cluster would be deleted too, also those of
+    others. By default, true; before you remove them, set it to `false` and run `pulumi up`."""
 
     def __post_init__(self) -> None:
         check_limits(self)

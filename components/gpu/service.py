@@ -62,7 +62,7 @@ class GpuService(pulumi.ComponentResource):
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
         replicas = 1 if args.replicas is None else args.replicas
-        # Without scaling, the stack controls the number of pods again, whoever changed it before.
+        # Without scaling, the stack controls the number of pods again, and takes it from KEDA.
         force = {} if scaling else {"pulumi.com/patchForce": "true"}
         deployment = kubernetes.apps.v1.Deployment(
             name,

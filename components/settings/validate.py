@@ -254,7 +254,7 @@ def _check_quotas(settings: Settings[Any], namespace: str, name: str, queue: Tea
 
 
 def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
-    """Warns of what looks like a secret: whoever may read the pod can read it."""
+    """Warns of values that look like secrets, because everyone who may read the pod sees them."""
     for path, args in _entries(settings).items():
         values = [(f"env.{name}", name, text) for name, text in getattr(args, "env", {}).items()]
         values += [
@@ -265,8 +265,9 @@ def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
         for key, name, value in values:
             if _is_secret(name, value):
                 yield (
-                    f"{path}.{key}: looks like a secret, which whoever sees the pod can read, also "
-                    "if it is encrypted in this file; put it into a Secret and name that in envFrom"
+                    f"{path}.{key}: looks like a secret, which everyone who sees the pod can read, "
+                    "also if it is encrypted in this file; put it into a Secret and name that in "
+                    "envFrom"
                 )
 
 

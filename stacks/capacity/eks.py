@@ -282,7 +282,7 @@ class AwsQuotas:
             self._vcpus[instance["InstanceType"]]
             for instance in self._instances
             if _quota_of(instance) == need.quota
-            # Reserved machines count against the reservation, whoever uses them.
+            # Reserved machines count against the reservation, not against a quota.
             and (cluster is None or (_cluster(instance) == cluster and not _reserved(instance)))
         )
 

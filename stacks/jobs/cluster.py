@@ -91,7 +91,7 @@ class JobCluster:
                 "uid": uid,
             }  # fmt: skip
             for prerequisite in job.before:
-                # They are deleted with the job, whoever deletes it.
+                # They are deleted with the job, also if it is deleted with kubectl.
                 self._ask("patch", prerequisite, {"metadata": {"ownerReferences": [owner]}})
             undo.pop_all()
 

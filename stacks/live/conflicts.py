@@ -254,7 +254,7 @@ def _device_plugins(
     definitions: list[Object] | None, daemons: list[Object], settings: Settings[Any]
 ) -> Iterator[Conflict]:
     """`definitions`: None if they may not be read."""
-    # Whoever runs it, the cloud or the stack.
+    # A device plugin of the cloud or of the stack.
     pools = [
         (item.pool, "the stack's" if item.pool.device_plugin else "GKE's")
         for item in settings.pools.values()
