@@ -81,6 +81,11 @@ def here(stack: str, machine: Machine) -> HostNode:
     """
     programs = {
         "/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin"),
+        "/usr/bin/mps-control-daemon": tools.binary("mps-control-daemon"),
+        **{
+            f"{overrides.SHIMS}/{name}": Path(__file__).with_name("driver-program.sh")
+            for name in ("nvidia-smi", "nvidia-cuda-mps-control")
+        },
     }
     found = pytorch.find()
     if found is not None:

@@ -20,8 +20,8 @@ from typing import Any
 
 from rehearsal.gpu_node.machine import NodeError
 
-TOOLS = ("sh", "cat", "env", "ls", "sleep", "tail")
-"""Commands that a sample may use in addition to the driver's."""
+TOOLS = ("sh", "cat", "env", "ls", "mount", "sleep", "tail")
+"""Commands that a sample, or the MPS daemon, may use in addition to the driver's."""
 C_LIBRARY = (
     "libc.so.6",
     "libdl.so.2",

@@ -4,6 +4,7 @@ The report lists each change: everything else is as committed.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import yaml
 
 from components.catalog.images import DEVICE_PLUGIN
-from rehearsal.gpu_node.image import Image
+from rehearsal.gpu_node.image import PATH, Image
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.training import BATCH, JOBS, Training
 from rehearsal.simulated import differs
@@ -25,12 +26,35 @@ POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 """The environment of NVIDIA's images: without a limit, a container sees all its node's GPUs."""
+_WHOLE = """
+import torch
+whole = torch.cuda.get_device_properties(0)
+print(whole.multi_processor_count, whole.total_memory)
+"""
+_COMPUTE = f"""
+import os, subprocess, sys, torch
+ones = torch.ones(2048, 2048, device="cuda")
+total = (ones @ ones).sum().item()
+share = torch.cuda.get_device_properties(0).multi_processor_count
+del os.environ["CUDA_MPS_PIPE_DIRECTORY"]
+whole, memory = map(int, subprocess.check_output([sys.executable, "-c", {_WHOLE!r}]).split())
+try:
+    torch.empty(memory // 3, dtype=torch.uint8, device="cuda")
+    third = "given"
+except torch.OutOfMemoryError:
+    third = "refused"
+said = f"computed {{total:.0f}} on {{share}} of {{whole}} multiprocessors"
+print(f"{{said}}, a third of the memory is {{third}}")
+"""
+"""Run by a pod with a quarter of a GPU by MPS, whose daemon limits processors and memory."""
+SHIMS = "/opt/rehearsal/bin"
+"""Programs of the plugin's image that come before the machine's."""
 
 
 def images(pause: str, *, hook: Path) -> list[Image]:
     """The images that the node needs, under their original names. `hook`: the machine's
     nvidia-cdi-hook, which the plugin writes into its CDI files."""
-    own = {"NVIDIA_CDI_HOOK_PATH": str(hook)}
+    own = {"NVIDIA_CDI_HOOK_PATH": str(hook), "PATH": f"{SHIMS}:{PATH}"}
     return [
         Image(reference=pause, command=["/bin/sleep", "infinity"]),
         Image(
@@ -66,6 +90,9 @@ class Overrides:
                 'source="built here", read="now")\n'
             )
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
+        self.made.append(
+            "the MPS daemon's nvidia-smi -c: does nothing (the GPU's compute mode stays as it is)"
+        )
 
     def allow(self, settings: Path, own: Path, directories: Iterable[str]) -> None:
         """Writes policy settings to `own` that allow pods to mount these directories."""
@@ -122,17 +149,23 @@ def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
     return _without_samples(config, pool)
 
 
-def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
-    """Enables time-slicing of the pool's GPUs and removes its samples; returns their names."""
+def shared(
+    config: dict[str, Any], pool: str, replicas: int, strategy: str = "time-slicing"
+) -> list[str]:
+    """Shares the pool's GPUs and removes its samples; returns their names."""
     # Half a GPU shows nothing about a whole one, and NCCL needs whole ones.
     config.pop(CHECK, None)
     config.pop(JOBS, None)
-    config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
+    config[POOLS][pool]["sharing"] = {"strategy": strategy, "replicas": replicas}
     return _without_samples(config, pool)
 
 
-def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
-    """Replaces the pool's samples by `pods` pods with one share each; returns their names."""
+def sharing_pods(
+    config: dict[str, Any], pool: str, pods: int, training: Training | None = None
+) -> list[str]:
+    """Replaces the pool's samples by `pods` pods with one share each; returns their names. With
+    `training`, each also computes with its PyTorch."""
+    compute = f"{training.pytorch.python} -c {shlex.quote(_COMPUTE)}; " if training else ""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {
@@ -143,8 +176,13 @@ def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
             "imagePullPolicy": "Never",
             "command": ["/bin/sh", "-c"],
             # The first process of a container ignores SIGTERM unless it handles it.
-            "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
+            "args": [f"nvidia-smi -L; {compute}trap exit TERM; while true; do sleep 1; done"],
         }
+        if training:
+            config[WORKLOADS][name] |= {
+                "env": dict(training.pytorch.environment),
+                "volumes": training.mounts,
+            }
     return names
 
 

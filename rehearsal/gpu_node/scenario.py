@@ -32,6 +32,10 @@ from stacks.live.gpu_survey import text as table_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
 """A GPU's UUID: enough of it to tell two GPUs apart."""
+_COMPUTED = re.compile(
+    r"(computed \d+ on (\d+) of (\d+) multiprocessors, a third of the memory is (\w+))"
+)
+"""What `overrides.sharing_pods` with PyTorch print."""
 MEASURE_SECONDS = 300.0
 """How long the acceptance test may take, once nothing else uses the GPUs."""
 REPLICAS = 4
@@ -74,6 +78,8 @@ class RealNodeRehearsal(Rehearsal):
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pulumi up with one pod more than shares", self._share_pods),
                 ("pods share them", self._shares_run),
+                ("pulumi up with MPS", self._share_by_mps),
+                ("pods share them by MPS", self._mps_shares_run),
             )
         )
 
@@ -321,6 +327,29 @@ class RealNodeRehearsal(Rehearsal):
             f"{' and '.join(sorted(_without_uuid(gpu_models)))}; {waits} waits"
         )
 
+    def _share_by_mps(self) -> str:
+        self._take_variables(False)
+        pool, pods = self.overrides.pool, REPLICAS * len(self.machine.gpus)
+        self._edit(lambda config: overrides.shared(config, pool, REPLICAS, "mps"))
+        first = self._up()
+        self._edit(lambda config: overrides.sharing_pods(config, pool, pods, self._training))
+        return f"{first}, then {self._up()}"
+
+    def _mps_shares_run(self) -> str:
+        names = list(self._workloads())
+        self._until(
+            lambda: len(self._view.running(names)) == len(names),
+            lambda: self._view.not_running(names),
+        )
+        shares = set()
+        for name in names:
+            self._heard(name, f"{name} with MPS", "computed" if self.pytorch else "GPU")
+            for said, share, whole, third in _COMPUTED.findall(self._view.log(name)):
+                if int(share) * REPLICAS > int(whole) or third != "refused":
+                    raise Failure(f"pod {name} has no share of {REPLICAS} by MPS: it {said}")
+                shares.add(f", each on {share} of {whole} multiprocessors")
+        return f"{len(names)} pods at once{''.join(sorted(shares))}"
+
     def _gone(self) -> str:
         """Does not wait for a deleted sample's pod: a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
@@ -346,10 +375,10 @@ class RealNodeRehearsal(Rehearsal):
     def _stack_file(self) -> Path:
         return self.sandbox.program.file
 
-    def _heard(self, name: str, title: str = "") -> None:
+    def _heard(self, name: str, title: str = "", word: str = "GPU") -> None:
         """Records a sample's output, which must come from the driver, under a title."""
         self._until(
-            lambda: "GPU" in self._view.log(name),
+            lambda: word in self._view.log(name),
             lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
         said = _SERIAL.sub(r"\1...", self._view.log(name))

@@ -44,6 +44,7 @@ MACHINE = Machine(
 )
 MEASURED = ROOT / "docs" / "measured" / "1-nvidia-h200-580.159.04.json"
 """What the acceptance test said of a real GPU."""
+COMPUTED = "computed 1 on 32 of 132 multiprocessors, a third of the memory is refused"
 LOOP = "trap exit TERM\nwhile true; do sleep 1; done"
 TORCHRUN = """
 # Prints what examples/training/train.py prints, once the worker's name has an address.
@@ -208,8 +209,12 @@ def here(tmp_path: Path) -> HostNode:
     measured = json.loads(MEASURED.read_text())
     scripts = {
         "nvidia-device-plugin": f"nvidia-smi || exit 1\n{LOOP}",
+        "mps-control-daemon": f'test "$1" = mount-shm && exit\n{LOOP}',
         "torchrun": TORCHRUN,
-        "torch-python": f"test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}'",
+        "torch-python": f"""case "$*" in
+            *computed*) echo '{COMPUTED}' ;;
+            *) test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}' ;;
+            esac""",
     }
     nvidia_smi = tmp_path / "nvidia-smi"
     nvidia_smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
@@ -281,7 +286,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == [
-        *["pending"] * 2, *["ready"] * 6, *["succeeded"] * 2, *["trained"] * 2, "without a GPU",
+        *["pending"] * 2, *["ready"] * 10, *["succeeded"] * 2, *["trained"] * 2, "without a GPU",
     ]  # fmt: skip
     assert plugin.strategies == {"cdi-cri"}
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]

@@ -31,6 +31,7 @@ from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report_blocks import blocks
+from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.node_registration import belongs
 from rehearsal.simulators.inventory import inventory
 from stacks.definition.names import StackError
@@ -217,7 +218,7 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
     assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all GPUs of this machine)" in made.made
     assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
-    assert len(made.made) == 11
+    assert len(made.made) == 12
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
     assert (
@@ -241,6 +242,12 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     assert found.gpu_test is None
     assert found.pools["gpus"].pool.allocatable == 4
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    training = Training(pytorch=how, folder=Path("/checkpoints"))
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4, "mps"))
+    overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5, training))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert found.workloads["share-1"].env["PATH"].startswith("/x:")
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
