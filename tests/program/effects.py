@@ -144,36 +144,17 @@ def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def values(platform: str, setting: Setting) -> list[Any]:
-    """Values to try: those of the field and of `effects.yaml`, its choices, all that a start has
-    there, and neighbours."""
-    key, hint = setting.key, setting.kind
+    """Values to try: those of `effects.yaml`, of the field, and all that a start has there."""
+    key = setting.key
     given = [
         block[last]
         for start in starts(platform)
         for block, last in places(start, key)
         if last in block
     ]
-    tried = [*ROWS["values"].get(key, ()), *keys.choices(hint)]
-    tried += [value for value, _ in tries(setting)]
-    tried += given + [near for one in given for near in _near(one)]
-    tried += {bool: [True, False], int: [2, 3]}.get(hint, [])
-    return [*{json.dumps(value): value for value in [*tried, ABSENT]}.values()]  # 1 == True
-
-
-def _near(value: Any) -> list[Any]:
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int | float):
-        return [value + 1, value * 2]
-    if isinstance(value, str):
-        return [f"{value}x"]
-    if isinstance(value, list):
-        return [value[:-1], [*value, *map(_nearest, value[-1:])]]
-    return [{name: _nearest(each) for name, each in value.items()}, {}]
-
-
-def _nearest(value: Any) -> Any:
-    return next(iter(_near(value)), value)
+    tried = [value for value, _ in tries(setting, also=given)]
+    tried = [*ROWS["values"].get(key, ()), *tried, ABSENT]
+    return [*{json.dumps(value): value for value in tried}.values()]  # 1 == True
 
 
 def pairs(

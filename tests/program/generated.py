@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from components.limits import fragment
 from quality.docs.keys import Setting
 from quality.faults.changes import Table, table
 from quality.tries import ABSENT, tries
@@ -144,7 +143,7 @@ def _with(values: Values, setting: Setting, random: Random) -> Values:
     other = copy.deepcopy(values)
     spots = [*places(other, setting.key)]
     block, key = random.choice(spots) if spots else ({}, "")
-    tried = _drawn(setting, block.get(key), random) if spots else []
+    tried = [*tries(setting, block.get(key), random=random)] if spots else []
     if len(block) > 1:  # the settings take an empty block for one that is left out
         tried.append((ABSENT, {}))
     for value, given in random.sample(tried, min(1, len(tried))):
@@ -154,16 +153,6 @@ def _with(values: Values, setting: Setting, random: Random) -> Values:
             else:
                 block[name] = copy.deepcopy(each)
     return other
-
-
-def _drawn(setting: Setting, present: Any, random: Random) -> list[tuple[Any, Mapping[str, Any]]]:
-    """Values to try, and one of those that the field's limits allow."""
-    known = fragment(setting.annotations)
-    tried = [*tries(setting, present)]
-    if setting.kind is int and "minimum" in known:
-        most = min(known.get("maximum", known["minimum"] + 9), known["minimum"] + 9)
-        tried.append((random.randint(known["minimum"], most), {}))
-    return tried
 
 
 def _if_accepted(values: Values, before: Values) -> Values:
