@@ -289,7 +289,9 @@ class Rehearsal:
                 raise Failure("pods did not move back to an earlier choice of fallback")
             time.sleep(0.1)
         self._wait_for(self.workloads)
-        return "; ".join(self._fallbacks()) or ("none" if self.fallen_back else "nothing ran out")
+        return "; ".join(self._fallbacks()) or (
+            "no pod moved" if self.fallen_back else "nothing ran out"
+        )
 
     def _moving(self) -> bool:
         """Whether a node that is being replaced by a better one still exists."""

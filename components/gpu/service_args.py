@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
-from ..decode import EXAMPLE
+from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
@@ -61,6 +61,22 @@ class MetricArgs:
         check_limits(self)
 
 
+_STRINGS = re.compile(r"""#.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`""")
+"""Comments and strings of PromQL: https://prometheus.io/docs/prometheus/latest/querying/basics."""
+
+
+def _unclosed(query: str) -> str | None:
+    """Refuses a query with a quote or bracket that is never closed, which KEDA reports only in its
+    log, and Prometheus not before the first request."""
+    closing, pending = {"(": ")", "[": "]", "{": "}"}, list[str]()
+    for letter in _STRINGS.sub("", query):
+        if letter in closing:
+            pending.append(closing[letter])
+        elif letter in "\"'`" or (letter in ")]}" and (not pending or pending.pop() != letter)):
+            return f"{shown(query)} has a {letter} too many; close or remove it"
+    return f"{shown(query)} lacks a {pending[-1]}; add it" if pending else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusArgs:
     """A Prometheus query for KEDA, which must be installed in the cluster beforehand: without its
@@ -72,7 +88,9 @@ class PrometheusArgs:
         str, _URL, Sent("ScaledObject spec.triggers[].metadata.serverAddress"), Tries("http://p:1")
     ]
     """The URL of Prometheus for KEDA. A password does not belong here, but in `authentication`."""
-    query: Annotated[str, MinLen(1), Sent("ScaledObject spec.triggers[].metadata.query")]
+    query: Annotated[
+        str, MinLen(1), Limit(_unclosed), Sent("ScaledObject spec.triggers[].metadata.query")
+    ]
     """PromQL that yields one number for the whole service."""
     threshold: Annotated[
         float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold"), Tries(2.5)
