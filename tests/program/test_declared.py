@@ -1,10 +1,13 @@
 """What each environment declares, in full: nothing is added, lost or changed unnoticed."""
 
 import difflib
+import re
 from collections.abc import Mapping
 
 import pytest
+import yaml
 
+from stacks.definition.files import ROOT
 from tests.program.declared import FOLDER, documents
 from tests.program.listing import WIDTH, differences, lines
 from tests.program.registered import flat, tree
@@ -29,6 +32,21 @@ def test_the_program_declares_what_the_file_says(found: Mapping[str, str], name:
 def test_every_config_has_its_file(found: Mapping[str, str]) -> None:
     """And no file is left over."""
     assert sorted(found) == FILES
+
+
+def test_what_ec2_tags_has_the_tag_of_the_stack() -> None:
+    """By which the leak check, `leftovers` and `recover` find it. A launch template belongs to a
+    cluster, since another tag is another version of it."""
+    rows = yaml.safe_load((ROOT / "clouds" / "rows" / "aws.yaml").read_text())
+    taggable = {kind for kind, row in rows.items() if "spec" in (row.get("tags") or {})}
+    declared, tagged = set[str](), set[str]()
+    for file in FOLDER.glob("*.txt"):
+        for block in re.split(r"\n(?=\S)", file.read_text()):
+            kind = block.partition(" ")[0]
+            declared |= {kind} & taggable
+            if re.search(r"^  tags[.]gpu-cluster/stack ", block, re.MULTILINE):
+                tagged.add(kind)
+    assert declared - tagged == {"aws:ec2/launchTemplate:LaunchTemplate"}
 
 
 def test_inputs_are_sorted_by_path() -> None:
