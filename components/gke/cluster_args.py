@@ -385,6 +385,13 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         machine = catalog.machine_type(self.system_pool.machine_type)
         if machine is not None and machine.doubt:
             lines.append(f"systemPool.{machine.doubt}")
+        # Of a GiB GKE reserves a third, and what it runs itself in kube-system requests the rest.
+        # https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
+        if machine is not None and machine.memory_gib < 2:
+            lines.append(
+                f"systemPool.machineType: {machine.name} has {machine.memory_gib:g} GiB of memory, "
+                "too little for GKE's own pods; use e2-medium or a larger machine"
+            )
         if machine is not None and machine.arch == "arm64":
             lines.append(
                 f"systemPool.machineType: {machine.name} is Arm, and GKE taints Arm nodes with "
