@@ -369,7 +369,15 @@ class _Played:
                 {"type": "ContainersReady", **since},
                 {"type": "Ready", **since},
             ],
-        }
+            "containerStatuses": [
+                {
+                    "name": container["name"], "image": container["image"], "imageID": "",
+                    "ready": ready, "started": ready, "restartCount": int(self.restarted),
+                    "state": {"running": {}},
+                }
+                for container in self._pod["spec"]["containers"]
+            ],
+        }  # fmt: skip
         at = f"/api/v1/namespaces/{self._namespace}/pods/{self._pod['metadata']['name']}/status"
         self._api.patch(at, {"status": status}, STRATEGIC)
 

@@ -137,7 +137,11 @@ class TokensOnly:
     def create(self, path: str, body: Any) -> dict[str, Any]:
         return {"status": {"token": "t"}}
 
-    def patch(self, path: str, body: Any, kind: str) -> None: ...
+    def __init__(self) -> None:
+        self.statuses: list[Any] = []
+
+    def patch(self, path: str, body: Any, kind: str) -> None:
+        self.statuses.append(body["status"])
 
 
 @pytest.fixture
@@ -155,7 +159,7 @@ def simulated(
         monkeypatch.setattr("tools.binary", lambda name: program)
         kubeconfig = tmp_path / "admin"
         kubeconfig.write_text(json.dumps({"users": [{"user": {}}]}))
-        event_log = EventLog()
+        event_log, api = EventLog(), TokensOnly()
         cluster_cache = ClusterCache(event_log)
         made = pod(images.JOBSET.reference)
         made["metadata"] = {"name": "jobset-abcde", "namespace": "jobset-system", "uid": "u"}
@@ -164,7 +168,7 @@ def simulated(
         processes = Processes(tmp_path / "logs", "test")
         controllers_ = Controllers(
             tmp_path,
-            cast("LocalControlPlane", SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
+            cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=kubeconfig)),
             processes,
             cast("PodNetwork", SimpleNamespace(forget=lambda address: None)),
             cluster_cache,
@@ -179,6 +183,10 @@ def simulated(
             time.sleep(1)
         finally:
             controllers_.stop()
+        # `kubectl get pods` counts containers that are ready.
+        for status in api.statuses:
+            ready = {row["type"]: row["status"] == "True" for row in status["conditions"]}
+            assert [row["ready"] for row in status["containerStatuses"]] == [ready["Ready"]]
         return event_log, len(starts.read_text().splitlines())
 
     return simulate
