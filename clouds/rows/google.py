@@ -105,11 +105,21 @@ class Row:
 
 @cache
 def rows() -> Mapping[str, Row]:
-    """Resource type token -> its row."""
+    """Resource type token -> its row.
+
+    Raises ValueError for a row with an unknown key.
+    """
     return {token: _row(token, row) for token, row in read("rows/google").items()}
 
 
 def _row(token: str, row: Mapping[str, Any]) -> Row:
+    try:
+        return _read(token, row)
+    except TypeError as error:
+        raise ValueError(f"clouds/rows/google.yaml: {token}: {error}") from None
+
+
+def _read(token: str, row: Mapping[str, Any]) -> Row:
     schema = row.get("schema", token.rpartition(":")[2])
     update = tuple(Request(**_words(request)) for request in row.get("update", ()))
     words = {"noun": schema, **_words(row), "schema": schema, "update": update}

@@ -1,7 +1,7 @@
 """`clouds/overrides.yaml` has what nothing else says, and says why."""
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -62,8 +62,24 @@ def test_a_row_says_why_too(told: Mapping[str, Any]) -> None:
     assert told["why"]
     assert told["source"]
     assert told["read"].year >= 2026
-    words = {each.name for each in fields(facts.Facts)} | {"stays_when_removed", "without"}
-    assert told.keys() - {"why", "source", "read"} <= words
+
+
+@pytest.mark.parametrize(
+    ("rules", "refusal"),
+    [
+        ({"without": ["tags"]}, "without: expected a map"),
+        ({"without": {"immutable": "tags"}}, "without: immutable: expected a list"),
+        ({"immutable": "tags"}, "immutable: expected a list, such as [name, tags], got 'tags'"),
+        ({"enums": ["a"]}, "enums: expected a map"),
+        ({"longest": "63"}, "longest: expected an integer, got '63'"),
+    ],
+)  # fmt: skip
+def test_rules_of_another_form_are_refused(rules: dict[str, Any], refusal: str) -> None:
+    """With the place, the form, and an example."""
+    with pytest.raises(ValueError, match=re.escape(f"aws.yaml: T: {refusal}")):
+        facts.checked("aws.yaml: T", rules)
+    with pytest.raises(ValueError, match=r"T: immutabel: unknown; allowed: .*, immutable, "):
+        facts.checked("T", {"immutabel": []})
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """`python -m tests.program.declared`: writes what each environment declares, to review a change by.
 
 `declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
-new input is one new line. `..._choices.txt` has what other settings (`quality/faults/changes.yaml`,
-`effects.yaml`) change of that: `-` gone, `+` new, `path old -> new`. `as NAME above` or
-`in FILE` means everything that this resource has, under the new name and the new cluster's; what
-differs follows. `== and` changes the choice above it. Long texts are shown by their digest.
+new input is one new line; elements of a list that have names are listed by them. `..._choices.txt`
+has what other settings (`quality/faults/changes.yaml`, `effects.yaml`) change of that: `-` gone,
+`+` new, `path old -> new`. `as NAME above` or `in FILE` means everything that this resource has,
+under the new name and the new cluster's; what differs follows. `== and` changes the choice above
+it. Long texts are shown by their digest.
 """
 
 import itertools
@@ -23,7 +24,7 @@ from tests.components.recording import Registration
 from tests.program import effects, everything
 from tests.program.environments import STACKS, recorded, values_of
 from tests.program.everything import EVERYTHING
-from tests.program.listing import beside, differences, lines, wrapped
+from tests.program.listing import beside, differences, lines, named, wrapped
 from tests.program.registered import options_of, tree, tree_of
 
 FOLDER = Path(__file__).parent / "declared"
@@ -55,7 +56,7 @@ def _of(each: Registration, longest: float) -> Any:
     for name, value in options_of(each):
         several = isinstance(getattr(each, name.strip("()")), frozenset | tuple)
         options[name] = [*options.get(name, []), value] if several else value
-    inputs = tree_of(each, longest=longest)
+    inputs = named(tree_of(each, longest=longest))
     if each.type.endswith(":LastingSettings"):  # what is not set is null
         inputs = {"settings": {path: _set(value) for path, value in inputs["settings"].items()}}
     return {**options, **(inputs if isinstance(inputs, Mapping) else {"": inputs})}

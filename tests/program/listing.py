@@ -10,6 +10,37 @@ LONGEST = 160
 """Characters of a value that is shown; a longer one is shown by its digest."""
 
 
+NAMES = ("name", "alert", "title", "mountPath", "key")
+"""Keys of which the first that is unique in a list of mappings names its elements."""
+
+
+def named(value: Any) -> Any:
+    """A value whose lists of named elements are mappings from `[NAME]`, in the list's order, so
+    that an element more moves no other one."""
+    if isinstance(value, Mapping):
+        return {key: named(inner) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    mappings = [element for element in value if isinstance(element, Mapping)]
+    for key in NAMES if value and len(mappings) == len(value) else ():
+        names = {str(element[key]) for element in mappings if element.get(key)}
+        if len(names) == len(value):
+            return {
+                f"[{element[key]}]": named({k: v for k, v in element.items() if k != key})
+                for element in mappings
+            }
+    return [named(element) for element in value]
+
+
+def _keys(value: Mapping[Any, Any]) -> list[Any]:
+    """Sorted, unless they stand for a list's elements."""
+    return [*value] if _in_order(value) else sorted(value)
+
+
+def _in_order(value: Mapping[Any, Any]) -> bool:
+    return str(next(iter(value), "")).startswith("[")
+
+
 def lines(value: Any, path: str = "", *, packed: bool = False) -> Iterator[str]:
     """A line for each value with its path, for a list of plain values if it fits; packed, for as
     many neighbors as fit."""
@@ -21,9 +52,9 @@ def lines(value: Any, path: str = "", *, packed: bool = False) -> Iterator[str]:
     elif isinstance(value, Mapping):
         # In a list the order counts; of a mapping, what does not fit can follow what does.
         wide = {key for key in value if len(_line(path, {key: value[key]})) > WIDTH or not packed}
-        fitting = {key: value[key] for key in sorted(value) if key not in wide}
+        fitting = {key: value[key] for key in _keys(value) if key not in wide}
         yield from _packed(fitting, lambda part: _line(path, part))
-        for key in sorted(wide):
+        for key in (key for key in _keys(value) if key in wide):
             yield from lines(value[key], _joined(path, key), packed=packed)
     else:
         run: dict[int, Any] = {}
@@ -51,13 +82,16 @@ def _packed(items: Mapping[Any, Any], line: Callable[[Any], str]) -> Iterator[st
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
     """`path old -> new`; `-` with the keys that are gone, `+` with what is new."""
-    if old == new:
+    if old == new and json.dumps(old) == json.dumps(new):  # also in the same order
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping) and old and new:
         if gone := sorted({*old} - {*new}):
             yield from wrapped(f"- {path}:" if path else "-", gone)
         if added := {key: new[key] for key in new if key not in old}:
             yield from (f"+ {line}" for line in lines(added, path, packed=True))
+        kept = [[key for key in a if key in b] for a, b in ((old, new), (new, old))]
+        if _in_order(new) and kept[0] != kept[1]:
+            yield f"{path} in another order {''.join(kept[1])}"
         for key in sorted({*old} & {*new}):
             yield from differences(old[key], new[key], _joined(path, key))
     elif isinstance(old, list) and isinstance(new, list) and old and new:
@@ -102,7 +136,7 @@ def beside(head: str, rows: list[str]) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_shown(value[key])}" for key in sorted(value)) + "}"
+        return "{" + ", ".join(f"{key}: {_shown(value[key])}" for key in _keys(value)) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_shown, value)) + "]"
     whole = isinstance(value, float) and value.is_integer()
@@ -118,7 +152,7 @@ def _line(path: str, value: Any) -> str:
 
 
 def _joined(path: str, key: Any) -> str:
-    return f"{path}.{key}" if path else str(key)
+    return f"{path}.{key}" if path and not str(key).startswith("[") else f"{path}{key}"
 
 
 def _run(path: str, part: Mapping[int, Any]) -> str:

@@ -1,6 +1,7 @@
 """What each environment declares, in full: nothing is added, lost or changed unnoticed."""
 
 import difflib
+import itertools
 import re
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ import yaml
 
 from stacks.definition.files import ROOT
 from tests.program.declared import FOLDER, documents
-from tests.program.listing import WIDTH, differences, lines
+from tests.program.listing import WIDTH, differences, lines, named
 from tests.program.registered import flat, tree
 
 FILES = sorted(file.stem for file in FOLDER.glob("*.txt"))
@@ -26,7 +27,8 @@ def test_the_program_declares_what_the_file_says(found: Mapping[str, str], name:
     """Review the difference; `python -m tests.program.declared` then writes the files again."""
     kept = (FOLDER / f"{name}.txt").read_text()
     changes = difflib.unified_diff(kept.splitlines(), found[name].splitlines(), "file", "now", n=0)
-    assert not "\n".join(list(changes)[:60])
+    first = "\n".join(itertools.islice(changes, 60))
+    assert not first, first
 
 
 def test_every_config_has_its_file(found: Mapping[str, str]) -> None:
@@ -81,3 +83,20 @@ def test_every_difference_has_a_line() -> None:
         f'- (o): "{long[1]}"', f'(o) in another order ["{long[2]}", "{long[0]}"]',
     ]  # fmt: skip
     assert [*differences(old, old)] == []
+
+
+def test_an_element_more_is_a_line_more() -> None:
+    """Elements of a list are listed by their names; without names that differ, by position."""
+    first, second, third = ({"alert": word, "for": "5m"} for word in ("Gone", "Hot", "Cold"))
+    assert [*lines(named({"rules": [first, second]}))] == [
+        'rules[Gone].for "5m"', 'rules[Hot].for "5m"',
+    ]  # fmt: skip
+    more = named({"rules": [first, third, second]})
+    assert [*differences(named({"rules": [first, second]}), more)] == [
+        '+ rules {[Cold]: {for: "5m"}}'
+    ]
+    assert [*differences(more, named({"rules": [second, first, third]}))] == [
+        "rules in another order [Hot][Gone][Cold]"
+    ]
+    same = {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}], "keys": [{}, "x"]}
+    assert named(same) == same

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from types import UnionType
+from typing import Any, get_origin, get_type_hints
 
 from clouds.read import names, read
 from rehearsal.plugins.cloud.derived import derived
@@ -96,14 +97,51 @@ def rows(token: str) -> Iterator[Mapping[str, Any]]:
 def overrides(token: str) -> Iterator[Mapping[str, Any]]:
     """The hand-written rules of a type: those shared with other types, and those in its own row."""
     name = FILES[token.partition(":")[0]]
-    yield from (group["types"].get(token, {}) for group in read("overrides").get(name, ()))
-    yield _told(read(f"rows/{name}").get(token, {}))
+    for group in read("overrides").get(name, ()):
+        yield checked(f"clouds/overrides.yaml: {token}", group["types"].get(token, {}))
+    told = _told(read(f"rows/{name}").get(token, {}))
+    yield checked(f"clouds/rows/{name}.yaml: {token}: provider", told)
 
 
 def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The provider rules in a row, in the format of `clouds/overrides.yaml`."""
     told: Mapping[str, Any] = row.get("provider", {})
     return {word: told[word] for word in told if word not in ("why", "source", "read")}
+
+
+def checked(place: str, rules: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rules of a type. Raises ValueError for a word that does not exist, or whose value has
+    another form than its field."""
+    for word, value in rules.items():
+        if (form := _forms().get(word)) is None:
+            raise ValueError(f"{place}: {word}: unknown; allowed: {', '.join(sorted(_forms()))}")
+        if not isinstance(value, form):
+            raise ValueError(f"{place}: {word}: expected {_EXAMPLES[form]}, got {value!r}")
+    for word, entries in rules.get("without", {}).items():
+        if not isinstance(entries, list):
+            raise ValueError(
+                f"{place}: without: {word}: expected {_EXAMPLES[list]}, got {entries!r}"
+            )
+    return rules
+
+
+@cache
+def _forms() -> Mapping[str, type]:
+    """Word -> the type of its value in YAML."""
+    forms = {frozenset: list, tuple: list, Mapping: dict, UnionType: int}
+    hints = get_type_hints(Facts).items()
+    found = {word: forms.get(origin := get_origin(hint) or hint, origin) for word, hint in hints}
+    del found["computed"]  # follows from `kept_when_removed`
+    return {**found, "stays_when_removed": list, "without": dict}
+
+
+_EXAMPLES = {
+    list: "a list, such as [name, tags]",
+    dict: "a map, such as {diskType: VALUE}, or {immutable: [tags]} after `without`",
+    bool: "true or false",
+    str: "a text",
+    int: "an integer",
+}
 
 
 def _generated(name: str) -> Mapping[str, Mapping[str, Any]]:
