@@ -48,7 +48,8 @@ def _chosen(package: str, choice: Choice, environment: Mapping[str, str] | None)
     offline = f"offline plugin for {sdk_version(package)}"
     if choice == "offline":
         return Plugin(package=package, program=None, words=offline)
-    found = installed(package, environment)
+    # The one that is built here is older than the SDK, and takes over objects that exist already.
+    found = installed(package, environment, built=choice == "official")
     if found.program is not None and choice == "auto" and package not in TRIED:
         untried = (
             f"official plugin {found.version} has never been used in a rehearsal; use "

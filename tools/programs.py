@@ -162,6 +162,22 @@ PROGRAMS = (
         copies=(("github.com/aws/karpenter-provider-aws", "pkg/apis/crds/*.yaml", "crds"),),
         default=False,
     ),
+    # Pulumi's own plugin, of January 2026: the module proxy has no newer one, and none by its tag.
+    Program(
+        name="kubernetes-provider",
+        module="github.com/pulumi/pulumi-kubernetes/provider/v4",
+        binaries=("pulumi-resource-kubernetes",),
+        usually=300,
+        ldflags="-X github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version={version}",
+        copies=(
+            (
+                "github.com/pulumi/pulumi-kubernetes/provider/v4",
+                "cmd/pulumi-resource-kubernetes/schema.json",
+                ".",
+            ),
+        ),
+        default=False,
+    ),
     # The programs of a real node: rehearsal/gpu_node.
     Program(
         name="kubelet",

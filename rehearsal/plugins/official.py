@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
 
+import tools
 from stacks.outcome import CheckError
 from tools.peers import channel_to
 
@@ -38,12 +39,15 @@ def sdk_version(package: str) -> str:
     return importlib.metadata.version(f"pulumi-{package}")
 
 
-def installed(package: str, environment: Mapping[str, str] | None = None) -> Installed:
+def installed(
+    package: str, environment: Mapping[str, str] | None = None, *, built: bool = False
+) -> Installed:
     """The plugin that a rehearsal can use: one with the SDK's major version, on PATH or else the
-    newest in the engine's plugin folder."""
+    newest in the engine's plugin folder; with `built`, else the one that is built here."""
     wanted = sdk_version(package)
     seen = Installed(why=f"no official plugin pulumi-resource-{package} is installed")
-    for program, known in _found(package, os.environ if environment is None else environment):
+    found = _found(package, os.environ if environment is None else environment, built=built)
+    for program, known in found:
         version = known or _asked(program)
         if _numbers(version)[0] == _numbers(wanted)[0]:
             return Installed(program=program, version=version)
@@ -55,7 +59,7 @@ def installed(package: str, environment: Mapping[str, str] | None = None) -> Ins
 
 def first(package: str) -> Path | None:
     """An official plugin of the package, of any version."""
-    return next((program for program, _ in _found(package, os.environ)), None)
+    return next((program for program, _ in _found(package, os.environ, built=True)), None)
 
 
 @contextmanager
@@ -84,8 +88,11 @@ def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
             process.kill()
 
 
-def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Program and version: the one on PATH, which must be asked, then the cached ones."""
+def _found(
+    package: str, environment: Mapping[str, str], *, built: bool
+) -> Iterator[tuple[Path, str]]:
+    """Program and version, empty if the program must be asked: the one on PATH, then the cached
+    ones, then the one that `python -m tools build` has built."""
     name = f"pulumi-resource-{package}"
     if on_path := shutil.which(name, path=environment.get("PATH", os.defpath)):
         yield Path(on_path), ""
@@ -96,6 +103,9 @@ def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path,
         if (folder / name).is_file()
     ]
     yield from sorted(cached, key=lambda each: _numbers(each[1]), reverse=True)
+    if built:
+        with suppress(tools.ToolError):  # only Kubernetes' can be built, and only by choice
+            yield tools.binary(name), ""
 
 
 def _asked(program: Path) -> str:

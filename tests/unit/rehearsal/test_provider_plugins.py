@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tools
 from rehearsal import provider_plugins
 from rehearsal.plugins import official
 from rehearsal.provider_plugins import POINTED, chosen
@@ -17,8 +18,9 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> dict[str, str]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A user's environment without any plugin."""
+    monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path))
     return {"PATH": str(tmp_path), "PULUMI_HOME": str(tmp_path)}
 
 
@@ -50,6 +52,23 @@ def test_one_that_was_found_and_not_used_is_in_the_report(home: dict[str, str]) 
 def test_official_fails_in_one_line_where_none_is_installed(home: dict[str, str]) -> None:
     with pytest.raises(CheckError, match=r"^--plugins official: no official plugin pulumi-r\S+ is"):
         chosen(["gcp", "kubernetes"], "official", home)
+
+
+def test_the_one_that_is_built_here_is_used_only_where_official_ones_are_asked_for(
+    home: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is older than the SDK. An installed one comes first."""
+    built = tmp_path / "pulumi-resource-kubernetes"
+    monkeypatch.setattr(official, "_asked", lambda program: "v4.0.0-20260115033456-f47bc2d6f199")
+    monkeypatch.setattr(tools, "binary", {built.name: built}.__getitem__)
+    assert chosen(["kubernetes"], "auto", home)["kubernetes"].program is None
+    plugin = chosen(["kubernetes"], "official", home)["kubernetes"]
+    assert (plugin.program, plugin.words) == (
+        built,
+        "official plugin v4.0.0-20260115033456-f47bc2d6f199",
+    )
+    file = cached(home, "kubernetes", "4.32.0")
+    assert chosen(["kubernetes"], "official", home)["kubernetes"].program == file
 
 
 def test_google_s_official_plugin_is_pointed_at_the_simulated_apis(home: dict[str, str]) -> None:
