@@ -35,7 +35,7 @@ endif
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-strip-extras --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 
-.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs lock clean
+.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs lock clean change
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -50,6 +50,8 @@ make clean                removes the Python packages and every rehearsal's repo
 Everything else is a command, with exit codes of its own: $(SCRIPT) --help
 
 For developers
+make change               what follows from your change is written again and tested, and the
+                          settings that it concerns are rehearsed
 make test                 all tests and linters (make unit, make lint)
 make inject-faults        every fault at every operation, every change; under an hour
                           (PARTS="dev-kills", MINUTES=45)
@@ -72,7 +74,7 @@ packages: $(VENV)/.ready
 
 # What runs programs that are built here; they are built while packages are installed. For a stack
 # that is not there, nothing is.
-BUILDS := setup test unit inject-faults $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
+BUILDS := setup test unit inject-faults change $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
 BESIDE = $(if $(filter $(BUILDS),$(MAKECMDGOALS)),$(RUN) -m tools build)
 # Python compiles what it imports: a tenth of what is installed, which pip would compile for a minute.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
@@ -133,6 +135,9 @@ coverage: $(VENV)/.ready
 
 docs: $(VENV)/.ready
 	@$(QUALITY) docs $(call flag,FIGURES,--figures)
+
+change: setup
+	@$(QUALITY) change
 
 clean:
 	@$(PYTHON) -m tools.clean

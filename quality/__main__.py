@@ -9,6 +9,12 @@ from cli.main import CONTEXT, EXIT_CODES, Commands, Sections, run
 NAME = "python -m quality"
 COMMANDS: Sections = {
     "Commands": {
+        "explain": (
+            "quality.commands:explain",
+            "what to know of an input before a setting sends it",
+        ),
+        "new-block": ("quality.commands:new_block", "copy the example of a block of workloads"),
+        "change": ("quality.commands:change", "check what differs from main"),
         "inject-faults": ("quality.commands:inject_faults", "every fault at every operation"),
         "compare-plugins": (
             "quality.commands:compare_plugins",

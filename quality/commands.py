@@ -10,6 +10,7 @@ from cli.options import STACK, json_option, plugins_option
 from cli.output import aside, say
 from cli.rehearse import linux_only
 from components.catalog.clouds import CLOUDS
+from components.platforms import PLATFORMS
 from stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
@@ -184,3 +185,46 @@ def release(folder: Path) -> None:
 
     for file in release(folder):
         print(file)
+
+
+@click.command(epilog="Example: python -m quality explain gke NodePool nodeConfig.loggingVariant")
+@click.argument("platform", type=click.Choice(list(PLATFORMS)))
+@click.argument("kind", metavar="TYPE")
+@click.argument("path", metavar="INPUT")
+def explain(platform: str, kind: str, path: str) -> ExitCode:
+    """Say what a contributor has to know of an input before a setting can send it.
+
+    TYPE is the class of a resource, such as NodePool, or the kind of a scaler's object, such as
+    EC2NodeClass. INPUT is its path in camelCase, with [] for the elements of a list. Ends with the
+    field to paste.
+    """
+    from quality.explain import explain
+
+    return say("explain", lambda: (ExitCode.OK, {}, explain(platform, kind, path)), as_json=False)
+
+
+@click.command(epilog="Example: python -m quality change --no-rehearsal")
+@click.option("--since", metavar="REVISION", help="Left out, where the branch left main.")
+@click.option("--rehearsal/--no-rehearsal", default=True, help="Rehearse settings that changed.")
+@linux_only
+def change(since: str | None, rehearsal: bool) -> ExitCode:
+    """Check what differs from main: write the generated files again, run the tests that concern it,
+    and rehearse the samples with the settings whose fields changed.
+
+    Prints a line for each step, and what is wrong. Exit code 1: something is.
+    """
+    from quality.change import base, check
+
+    return ExitCode.OK if check(since or base(), rehearse=rehearsal) else ExitCode.FINDING
+
+
+@click.command(epilog="Example: python -m quality new-block notebooks")
+@click.argument("name")
+def new_block(name: str) -> ExitCode:
+    """Copy the example of a block of workloads under the name of a new one, such as notebooks.
+
+    Its args, their reader, the component, a row in the table of blocks, and a test.
+    """
+    from quality.new_block import add_block
+
+    return say("new-block", lambda: (ExitCode.OK, {}, add_block(name)), as_json=False)

@@ -72,7 +72,34 @@ def test_every_page_is_linked() -> None:
     assert [page for page in PAGES if page.resolve() not in found and page != README] == []
 
 
-CONTRIBUTING = [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "contributing").glob("*.md"))]
+CONTRIBUTING = [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "contributing").rglob("*.md"))]
+READ_FIRST = [README, *CONTRIBUTING, *sorted((DOCS / "getting-started").glob("*.md")),
+              *sorted((DOCS / "explanation").glob("*.md")), DOCS / "glossary.md"]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", READ_FIRST, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_and_cells_are_short(page: Path) -> None:
+    """What is longer is not read."""
+    long = [
+        part
+        for line in page.read_text().splitlines()
+        for part in (_LINK_TARGET.sub("]", line).split("|") if line.startswith("|") else [line])
+        if len(part) > 300
+    ]
+    assert long == []
+
+
+def test_recipes_have_three_steps_and_a_commit() -> None:
+    """Ask, write, check, and the diff of a commit of this repository."""
+    for page in sorted((DOCS / "contributing" / "recipes").glob("*.md")):
+        text = page.read_text()
+        steps = ["1. Ask", "2. Write", "3. Check", "A real one"]
+        assert re.findall(r"^## (.*)", text, re.MULTILINE) == steps, page
+        assert "$ make change" in text, page
+        assert re.search(r"`git show [0-9a-f]{8}`.*?```diff\n--- ", text, re.DOTALL), page
+
+
+_LINK_TARGET = re.compile(r"\]\([^)]*\)")
 _PATH = re.compile(r"`((?:\w+/)+[\w.-]*)`")
 
 

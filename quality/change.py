@@ -1,0 +1,241 @@
+"""`make change`: what follows from the code is written again, and what the diff concerns is tested.
+
+The whole of `make test` runs in continuous integration.
+"""
+
+import ast
+import copy
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+import yaml
+
+from components.decode import camel, type_hints
+from components.platforms import PLATFORMS, platform_in
+from components.settings.load import from_config
+from quality.docs.keys import blocks, nested
+from quality.environments import values_of
+from quality.faults.changes import MADE, apply, table
+from stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
+from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
+
+_AWS = "tests/simulators/test_aws_"
+TESTS: Mapping[str, Sequence[str]] = {
+    "components/*_args.py": (
+        "tests/program/test_removals.py", "tests/program/test_ranges.py",
+        "tests/unit/components/test_scaler.py", "tests/unit/components/test_settings*.py",
+        "tests/unit/quality/test_changes.py", "tests/facts/test_facts.py",
+        "tests/facts/test_replacement.py",
+    ),
+    "components/settings/*": ("tests/unit/components/test_settings*.py",),
+    "components/catalog/*": ("tests/unit/components/test_catalog*.py", "tests/facts/test_facts.py"),
+    "components/catalog/charts_and_alerts.py": ("tests/unit/components/test_metrics.py",),
+    "components/catalog/*_prices.py": ("tests/unit/stacks/test_cost.py",),
+    "components/eks*": ("tests/components/test_eks*.py",),
+    "components/gke*": (
+        "tests/components/test_gke*.py", "tests/components/test_compute_classes.py",
+    ),
+    "components/gpu/*": ("tests/components/test_gpu_layer.py", "tests/components/test_pods.py"),
+    "components/batch/*": ("tests/components/test_batch.py",),
+    "components/scalers.py": (
+        "tests/program/test_effects.py", "tests/program/test_everything.py",
+        "tests/unit/components/test_scaler.py",
+    ),
+    "clouds/rows/aws.*": ("tests/unit/plugins/test_aws_rows.py", f"{_AWS}lives.py"),
+    "clouds/rows/google.*": (
+        "tests/unit/plugins/test_google_rows.py", "tests/unit/plugins/test_official_requests.py",
+    ),
+    "clouds/*": ("tests/facts/test_facts.py", "tests/facts/test_overrides.py"),
+    "rehearsal/simulators/aws/*": (f"{_AWS}api.py", f"{_AWS}changes.py", f"{_AWS}lives.py"),
+    "rehearsal/simulators/google/*": ("tests/unit/simulators/test_google_*.py",),
+    "rehearsal/plugins/gcp/*": ("tests/unit/plugins/test_google_*.py",),
+    "tests/unit/components/refused_*": ("tests/unit/components/test_settings*.py",),
+    "policy/*": ("tests/policy",),
+    "quality/faults/changes.*": ("tests/unit/quality/test_changes.py",),
+    "*.md": ("tests/unit/project/test_docs.py", "tests/unit/project/test_commands_in_docs.py"),
+}  # fmt: skip
+"""Pattern of a path -> files and folders of tests, beside those that import the module."""
+
+
+def base() -> str:
+    """The commit at which the branch left main; the last one if there is no main."""
+    for branch in ("origin/main", "main"):
+        found = _git("merge-base", "HEAD", branch, check=False)
+        if found:
+            return found
+    return "HEAD"
+
+
+def changed_lines(since: str) -> Mapping[str, set[int]]:
+    """Path of a file that differs from the commit, or is new -> the numbers of its new lines."""
+    found: dict[str, set[int]] = {}
+    for line in _git("diff", "--unified=0", "--no-renames", since).splitlines():
+        if line.startswith("+++ "):
+            path = line.removeprefix("+++ ").removeprefix("b/")
+            found.setdefault(path, set())
+        elif hunk := re.match(r"@@ .* \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found[path].update(range(first, first + max(count, 1)))
+    for path in _git("ls-files", "--others", "--exclude-standard").splitlines():
+        found[path] = set(range(1, len((ROOT / path).read_bytes().splitlines()) + 1))
+    return {path: lines for path, lines in found.items() if (ROOT / path).is_file()}
+
+
+def tests(paths: Sequence[str]) -> list[str]:
+    """The files and folders of tests that concern changed files."""
+    patterns = {test for path in paths for p in TESTS if fnmatch(path, p) for test in TESTS[p]}
+    found = {file.relative_to(ROOT).as_posix() for p in patterns for file in ROOT.glob(p)}
+    found |= {path for path in paths if re.fullmatch(r"tests/(.*/)?test_\w+\.py", path)}
+    modules = [path[:-3].replace("/", ".") for path in paths if path.endswith(".py")]
+    imports = [rf"from {m} import|import {m}\b|from {_parent(m)} import .*\b{_last(m)}\b"
+               for m in modules if "." in m]  # fmt: skip
+    if imports:
+        word = re.compile("|".join(imports))
+        for file in (ROOT / "tests" / "unit").rglob("test_*.py"):
+            if word.search(file.read_text()):
+                found.add(file.relative_to(ROOT).as_posix())
+    return sorted(found)
+
+
+def keys(lines: Mapping[str, set[int]]) -> Mapping[str, list[str]]:
+    """Platform -> the settings whose fields have changed lines."""
+    fields = set()
+    for path, numbers in lines.items():
+        if fnmatch(path, "components/*_args.py"):
+            for kind in ast.walk(ast.parse((ROOT / path).read_text())):
+                if isinstance(kind, ast.ClassDef):
+                    fields |= {(kind.name, name) for name in _fields(kind, numbers)}
+    return {
+        platform: found
+        for platform in PLATFORMS
+        if (found := [*dict.fromkeys(_keys_of(platform, fields))])
+    }
+
+
+def _fields(kind: ast.ClassDef, numbers: set[int]) -> Iterator[str]:
+    for field in kind.body:
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and numbers & {*range(field.lineno, (field.end_lineno or field.lineno) + 1)}
+        ):
+            yield field.target.id
+
+
+def _keys_of(platform: str, fields: set[tuple[str, str]]) -> Iterator[str]:
+    def walk(kind: type, prefix: str) -> Iterator[str]:
+        names, hints = {base.__name__ for base in kind.__mro__}, type_hints(kind)
+        for field in dataclasses.fields(kind):
+            key = prefix + camel(field.name)
+            inner, suffix = nested(hints[field.name])
+            if any((name, field.name) in fields for name in names):
+                yield key
+            elif inner is not None:
+                yield from walk(inner, f"{key}{suffix}.")
+
+    for block, kind in blocks(platform).items():
+        yield from walk(kind, f"{block}.")
+
+
+def stack_with(platform: str, changed_keys: Sequence[str], folder: Path) -> tuple[str, list[str]]:
+    """Writes the platform's sample with new values of the settings; returns its name and the
+    settings that it has."""
+    stack = next(s for s in SAMPLES if platform_in(values_of(s)["gpu-cluster:cluster"]) == platform)
+    document = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
+    have = []
+    for change in table(platform, stack).changes:
+        if change.key in changed_keys:
+            after = copy.deepcopy(document["config"])
+            apply(after, copy.deepcopy(dict(change.whole)))
+            try:
+                from_config(flat(with_kubeconfig(after, NOWHERE)), ROOT)
+            except ValueError:
+                continue  # not together with the ones before
+            document["config"] = after
+            have.append(change.key)
+    (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(document))
+    return stack, have
+
+
+def _rehearsed(by_platform: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The platforms whose settings of cluster and pools changed; an existing cluster's pools are
+    those of its platform. Workloads are not rehearsed: new ones may wait for what no sample has."""
+    for platform, changed_keys in by_platform.items():
+        own = [key for key in changed_keys if key.partition(".")[0] in MADE]
+        like = by_platform.get(platform.removesuffix("-existing"), ())
+        if own and not (PLATFORMS[platform].added and {*own} <= {*like}):
+            yield platform
+
+
+def check(since: str, *, rehearse: bool) -> bool:
+    """Runs every step, prints a line for each and what is wrong; whether nothing is."""
+    lines = changed_lines(since)
+    paths, python = [*lines], [sys.executable, "-m"]
+    if not paths:
+        print(f"nothing differs from {since}")
+        return True
+    sources = [path for path in paths if path.endswith(".py")]
+    right = _step("ruff", [*python, "ruff", "check", "--quiet", *sources]) if sources else True
+    if any(path.startswith("clouds/") and path.endswith(".yaml") for path in paths):
+        right &= _step("clouds/generated", [*python, "quality", "clouds"])
+    if any(path.startswith(("components/", "clouds/", "quality/", "cli/")) for path in paths):
+        right &= _step("generated pages", [*python, "quality", "docs"])
+    if any(path.startswith("components/") for path in paths):
+        right &= _step("tests/program/declared", [*python, "tests.program.declared"])
+    pytest = [*python, "pytest", "-q", "--no-header", "--tb=short", "--show-capture=no",
+              "-p", "no:cacheprovider", "-n", "auto", "--dist", "loadgroup"]  # fmt: skip
+    concerned = tests(paths)
+    if concerned:
+        right &= _step(f"{len(concerned)} files of tests", [*pytest, *concerned])
+    by_platform = keys(lines)
+    changed_keys = {
+        f"{platform}-{key}" for platform in by_platform for key in by_platform[platform]
+    }
+    if changed_keys:
+        words = " or ".join(sorted({key.rpartition(".")[2] for key in changed_keys}))
+        effects = [*pytest, "tests/program/test_effects.py", "-k", words]
+        right &= _step(f"effects of {words}", effects, PROVE="1")
+    for platform in _rehearsed(by_platform) if rehearse else ():
+        with tempfile.TemporaryDirectory() as folder:
+            stack, have = stack_with(platform, by_platform[platform], Path(folder))
+            if have:
+                run = [*python, "cli", "rehearse", stack]
+                title = f"rehearsal of {stack} with {', '.join(have)}"
+                right &= _step(title, run, **{INSTEAD: folder})
+    return right
+
+
+def _step(title: str, command: Sequence[str], **environment: str) -> bool:
+    began = time.monotonic()
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    right = done.returncode in (0, 5)  # 5: pytest has no test for these words
+    print(f"{'ok' if right else 'WRONG'}  {title}  {time.monotonic() - began:.0f} s", flush=True)
+    if not right:
+        print(done.stdout.strip(), flush=True)
+    return right
+
+
+def _git(*arguments: str, check: bool = True) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=check
+    )
+    return done.stdout.strip()
+
+
+def _parent(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+def _last(module: str) -> str:
+    return module.rpartition(".")[2]
