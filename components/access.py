@@ -16,7 +16,8 @@ from .catalog.broad_rights import (
     too_broad,
 )
 from .effect import Sent, Tries
-from .limits import DNS_LABEL, UNIQUE, Limit, check_limits, matching, pattern
+from .limits import DNS_LABEL, UNIQUE, Limit, limit_refusals, matching, pattern
+from .refusal import Keys, Refusal
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """The ARN of a key, not an alias: EKS returns the key's ARN for an alias; IAM ignores aliases."""
@@ -101,18 +102,24 @@ class ServiceAccountArgs:
     """EKS: ARNs of your own KMS keys that encrypt its buckets by default."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.bucket_keys and not self.buckets:
-            raise ValueError(
-                "bucketKeys: is set without buckets; name the buckets, or drop the key"
-            )
-        for key, rights in (("roles", self.roles), ("policies", self.policies)):
-            ends = [right.rpartition("/")[2] for right in rights]
-            if double := sorted({right for right in ends if ends.count(right) > 1}):
-                raise ValueError(
-                    f"{key}: two of them are named {double[0]!r}, from which the stack derives the "
-                    "names of what it grants; drop one, or create it again under another name"
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.bucket_keys and not self.buckets:
+                raise Refusal(
+                    "bucketKeys",
+                    "is set without buckets",
+                    remedy="name the buckets, or drop the key",
                 )
+        with refusals:
+            for key, rights in (("roles", self.roles), ("policies", self.policies)):
+                ends = [right.rpartition("/")[2] for right in rights]
+                if double := sorted({right for right in ends if ends.count(right) > 1}):
+                    raise Refusal(
+                        key,
+                        f"two of them are named {double[0]!r}, from which the stack derives the "
+                        "names of what it grants; drop one, or create it again under another name",
+                    )
+        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +198,7 @@ class Access:
     """The setting without which the cluster does not know who is in a group; empty if it does."""
     region: str = ""
     """The AWS region; empty on other clouds."""
-    check_arns: Callable[[Iterable[tuple[str, str]]], None] = lambda _: None
+    check_arns: Callable[[Iterable[tuple[Keys, str]]], None] = lambda _: None
     """Raises ValueError for an ARN, given with its key, that the region does not have."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
@@ -199,31 +206,35 @@ class Access:
         for key, rights in (("roles", account.roles), ("policies", account.policies)):
             if rights and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
-                raise ValueError(f"{key}: is not available on platform {platform}; {instead}")
+                raise Refusal(key, f"is not available on platform {platform}", remedy=instead)
         if account.this_cluster_only and self.rights != "roles":
-            raise ValueError(
-                f"thisClusterOnly: on platform {platform} permissions apply to one cluster "
-                "anyway, or are not managed by this stack; drop the key"
+            raise Refusal(
+                "thisClusterOnly",
+                f"on platform {platform} permissions apply to one cluster anyway, or are not "
+                "managed by this stack; drop the key",
             )
         if account.bucket_keys and self.rights != "policies":
-            raise ValueError(f"bucketKeys: platform {platform} does not need it; drop the key")
+            raise Refusal("bucketKeys", f"platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
             if f":kms:{self.region}:" not in arn:
-                raise ValueError(
-                    f"bucketKeys[{position}]: {arn!r} is not in {self.region}; S3 needs a key in "
-                    "the bucket's region, and buckets are in the region of the cluster"
+                raise Refusal(
+                    ("bucketKeys", position),
+                    f"is not in {self.region}; S3 needs a key in the bucket's region, and "
+                    "buckets are in the region of the cluster",
+                    given=arn,
                 )
         for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
-            self.check_arns((f"{name}[{n}]", arn) for n, arn in enumerate(arns))
+            self.check_arns(((name, n), arn) for n, arn in enumerate(arns))
         if account.buckets and self.buckets is None:
-            raise ValueError(
-                f"buckets: platform {platform} cannot mount buckets; use volumes with existingClaim"
+            raise Refusal(
+                "buckets",
+                f"platform {platform} cannot mount buckets; use volumes with existingClaim",
             )
         if self.buckets is not None and not self.buckets.inline:
             for bucket in account.buckets:
                 if reason := names.invalid_dns_subdomain(bucket):
-                    raise ValueError(
-                        f"buckets.{bucket}: on platform {platform} a bucket's name {reason}"
+                    raise Refusal(
+                        ("buckets", bucket), f"on platform {platform} a bucket's name {reason}"
                     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from .limits import Limit, pattern
+from .refusal import Refusal
 
 _EXAMPLES = [
     ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
@@ -21,16 +22,19 @@ _PRIVATE, _PUBLIC = 8, 16
 
 def _network(text: str) -> ipaddress.IPv4Network:
     """Parses a network. Refuses a single address: Python accepts it, GKE does not."""
+    advice = ""
     try:
-        if "/" not in text and (address := ipaddress.IPv4Address(text)):
-            raise ValueError(f"it has no prefix length; write {address}/32 for a single address")
         block = ipaddress.IPv4Network(text, strict=False)
-        if f"{block.network_address}" != text.partition("/")[0]:
-            raise ValueError(f"it has host bits set; write {block}")
-        return block
     except ValueError as error:
-        advice = "" if "; write " in str(error) else "; write it as ADDRESS/BITS"
-        raise ValueError(f"{text!r} is not an IPv4 CIDR ({error}){advice}") from None
+        wrong, advice = f"{error}", "write it as ADDRESS/BITS"
+    else:
+        if "/" not in text:
+            wrong = f"it has no prefix length; write {block} for a single address"
+        elif f"{block.network_address}" != text.partition("/")[0]:
+            wrong = f"it has host bits set; write {block}"
+        else:
+            return block
+    raise Refusal((), f"is not an IPv4 CIDR ({wrong})", given=text, remedy=advice)
 
 
 def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limit:
@@ -39,11 +43,11 @@ def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limi
     `why` follows the range of the prefix in a refusal: `, of which each zone takes an eighth`.
     """
 
-    def refusal(text: str) -> str | None:
+    def refusal(text: str) -> Refusal | str | None:
         try:
             block = _network(text)
-        except ValueError as error:
-            return str(error)
+        except Refusal as refused:
+            return refused
         if not least <= block.prefixlen <= most:
             return f"{text!r} has /{block.prefixlen}; allowed: /{least} to /{most}{why}"
         if private and not is_private(block):
@@ -71,11 +75,11 @@ def is_private(block: ipaddress.IPv4Network) -> bool:
     return any(map(block.subnet_of, _RFC_1918))
 
 
-def _too_large(text: str) -> str | None:
+def _too_large(text: str) -> Refusal | str | None:
     try:
         block = _network(text)
-    except ValueError as error:
-        return str(error)
+    except Refusal as refused:
+        return refused
     if block.prefixlen >= (_PUBLIC if block.is_global else _PRIVATE):
         return None
     whom = "the world" if block.prefixlen < _PRIVATE else "the networks of many others"

@@ -15,6 +15,7 @@ from .catalog.metrics import Source
 from .decode import EXAMPLE
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .limits import LABEL_KEY, LABEL_VALUE, check_limits
+from .refusal import Refusal
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
 # second to import.
@@ -74,9 +75,10 @@ class Toleration:
     def __post_init__(self) -> None:
         """Raises ValueError if the API server would refuse the toleration."""
         if self.operator == "Exists" and self.value is not None:
-            raise ValueError(
-                "value: is not used with operator Exists, which tolerates every value; drop it, or "
-                "set operator: Equal"
+            raise Refusal(
+                "value",
+                "is not used with operator Exists, which tolerates every value",
+                remedy="drop it, or set operator: Equal",
             )
 
     def manifest(self) -> "TolerationArgsDict":
@@ -308,10 +310,10 @@ def check_fixed(min_nodes: int, max_nodes: int, advice: str = "") -> None:
     concepts/topology_aware_scheduling, 2026-11-24). `advice`: what to do if the pool cannot have
     `minNodes`."""
     if min_nodes != max_nodes:
-        raise ValueError(
-            "topologyAware: Kueue places pods only on nodes that exist, and this pool has "
-            f"{min_nodes} to {max_nodes}; {advice or f'set minNodes to {max_nodes}'}, or drop the "
-            "key"
+        raise Refusal(
+            "topologyAware",
+            f"Kueue places pods only on nodes that exist, and this pool has {min_nodes} to "
+            f"{max_nodes}; {advice or f'set minNodes to {max_nodes}'}, or drop the key",
         )
 
 

@@ -1,9 +1,9 @@
 """Converts a JSON value into a frozen dataclass, or raises the refusals of what is wrong.
 
 Keys are camelCase in the value and snake_case in the class. A class checks its own values in
-`__post_init__` by raising a `Refusal` or `ValueError("someKey: what is wrong")`; the path to it is
-prepended. It is asked only if none of its fields is refused. A static method `check_given` checks
-which keys were written, which the values do not show.
+`__post_init__`; the path to it is prepended to its refusals. If a field is refused, those checks
+are made that do not read it. A static method `check_given` checks which keys were written, which
+the values do not show.
 """
 
 import dataclasses
@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from .catalog.spelling import camel as camel
-from .limits import limit_refusals
-from .refusal import UNKNOWN_KEY, Range, Refusal, Refusals, unknown_value
+from .refusal import UNKNOWN_KEY, Keys, Range, Refusal, Refusals, unknown_value
 from .refusal import shown as shown
 from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
@@ -31,8 +30,6 @@ else:
     MaybeOutput = str
 
 T = TypeVar("T")
-Keys = tuple[str | int, ...]
-"""A path; its first key may be dotted."""
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
 """The prefix of this project's keys in a stack's config."""
@@ -81,29 +78,34 @@ def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[s
     return refusal.but(allowed=sorted(allowed))
 
 
-def decode(path: str, kind: type[T], value: object) -> T:
+def decode(path: str | Keys, kind: type[T], value: object) -> T:
     """Decodes `value` as a `kind`; raises a `Refusal` of what is wrong below the path."""
-    return typing.cast("T", _decode((path,), kind, value))
+    return typing.cast("T", _decode(_keys(path), kind, value))
 
 
-def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
+def decode_map(path: str | Keys, kind: type[T], value: object) -> Mapping[str, T]:
     """Decodes a map from names to values of `kind`; raises the same errors as `decode`."""
-    return _mapping((path,), kind, value)
+    return _mapping(_keys(path), kind, value)
 
 
-def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns what `check` returns; prepends the path to the key in its ValueError."""
+def _keys(path: str | Keys) -> Keys:
+    return (path,) if isinstance(path, str) else path
+
+
+def at(path: str | Keys, check: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Returns what `check` returns; prepends the path to that of its refusals."""
     try:
         return check(*args, **kwargs)
-    except ValueError as error:
-        raise Refusal.of(error).under(path) from None
+    except Refusal as refusal:
+        raise refusal.under(*_keys(path)) from None
 
 
 def required(config: Mapping[str, str], key: str, what: str) -> str:
-    """The value of a key of the engine's config; raises ValueError if it is missing."""
+    """The value of a key of the engine's config; refuses a missing one."""
     value = config.get(key, "")
     if not value:
-        raise ValueError(f"{key}: is missing; set it to {what}: pulumi config set {key} ...")
+        remedy = f"set it to {what}: pulumi config set {key} ..."
+        raise Refusal(key, "is missing", remedy=remedy)
     return value
 
 
@@ -237,28 +239,46 @@ def _record(path: Keys, kind: type, value: object) -> Any:
             remedy = f"set it{_example(fields[key], hints)}{drop}"
             refusals.add(Refusal((*path, key), "has no value", remedy=remedy))
     misspelt = bool(refusals)
+    unread = {fields[refusal.likely].name for refusal in refusals if refusal.likely}
     arguments: dict[str, Any] = {}
     for key, field in fields.items():
         given = value.get(key)
         if field.metadata.get(OUTPUT) and is_output(given):
             arguments[field.name] = given
         elif given is not None:
+            unread.add(field.name)
             with refusals:
                 arguments[field.name] = _decode((*path, key), hints[field.name], given)
+                unread.remove(field.name)
         elif key not in value and _required(field) and not misspelt:
             remedy = f"set it{_example(field, hints)}"
             refusals.add(Refusal((*path, key), "is missing", remedy=remedy))
-    if refusals:
-        for refusal in limit_refusals(kind, arguments):
-            refusals.add(refusal.under(*path))
-        refusals.check()
-    try:
-        # A key that excludes another one does so even if it is set to its default.
-        if check_given := getattr(kind, "check_given", None):
+    # A key that excludes another one does so even if it is set to its default.
+    if check_given := getattr(kind, "check_given", None):
+        try:
             check_given(arguments)
-        return kind(**arguments)
-    except ValueError as error:
-        raise Refusal.of(error).under(*path) from None
+        except Refusal as refusal:
+            refusals.add(refusal.under(*path))
+            unread |= {fields[f"{refusal.path[0]}"].name}
+    if not refusals:
+        return at(path, kind, **arguments)
+    check = getattr(kind, "__post_init__", None)
+    if check is not None:
+        with refusals:
+            at(path, check, _without_refused(kind, arguments, unread))
+    raise refusals.first()
+
+
+def _without_refused(kind: type, arguments: Mapping[str, Any], refused: Collection[str]) -> Any:
+    """An object of a class whose fields are refused, or not written and required, and not set."""
+    args: Any = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        if field.name not in refused and (field.name in arguments or not _required(field)):
+            value = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                value = field.default_factory()
+            object.__setattr__(args, field.name, arguments.get(field.name, value))
+    return args
 
 
 def _refuse_null(path: Keys, value: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from .catalog.accelerators import GPUS
 from .cluster import GPU_RESOURCE, Sharing
+from .refusal import Refusal
 
 
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
@@ -18,14 +19,16 @@ def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[
     """
     gpu = GPUS[model]
     if gpu.product is None:
-        raise ValueError(
-            f"discoveryLabels: the name that GPU feature discovery gives the {model} is not "
-            f"known; drop the key, or set {GPU_RESOURCE}.product in labels"
+        raise Refusal(
+            "discoveryLabels",
+            f"the name that GPU feature discovery gives the {model} is not known",
+            remedy=f"drop the key, or set {GPU_RESOURCE}.product in labels",
         )
     if sharing is not None and sharing.partition is not None:
-        raise ValueError(
-            "discoveryLabels: GPU feature discovery labels MIG partitions by their own memory, "
-            "which is not known; drop the key"
+        raise Refusal(
+            "discoveryLabels",
+            "GPU feature discovery labels MIG partitions by their own memory, which is not known",
+            remedy="drop the key",
         )
     shared = sharing is not None and sharing.replicas > 1
     labels = {

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
 from .catalog import kubernetes as names
 from .catalog.spelling import camel
 from .kube import quantity
-from .refusal import Range, Refusal, Refusals, shown, unknown_value
+from .refusal import UNKNOWN_VALUE, Range, Refusal, Refusals, shown, unknown_value, unset
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
@@ -231,27 +231,32 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
 
 def check_limits(args: Any) -> None:
     """Raises the refusals of the fields that violate their limits."""
+    limit_refusals(args).check()
+
+
+def limit_refusals(args: Any) -> Refusals:
+    """The refusals of the fields that violate their limits, to which the class adds those of its
+    own checks: these cannot read such a field. A field with its default value counts as omitted.
+    A class's method `possible` returns the words that its other fields allow for one, or none."""
     refusals = Refusals()
-    kind: Any = type(args)
-    values = {name: getattr(args, name) for name in _limited(kind)}
-    for violation in limit_refusals(kind, values):
-        refusals.add(violation)
-    refusals.check()
-
-
-def limit_refusals(kind: Any, values: Mapping[str, Any]) -> Iterator[Refusal]:
-    """The refusals of values of a class's fields, by field name. A field with its default value
-    counts as omitted, and is not checked."""
-    for name, (hint, default) in _limited(kind).items():
-        value = values.get(name, default)
+    for name, (hint, default) in _limited(cast("Any", type(args))).items():
+        value = getattr(args, name, default)
         if value == default:
             continue
         try:
-            yield from [refusal.under(camel(name)) for refusal in _refusals(hint, value)]
+            refused = [refusal.under(camel(name)) for refusal in _refusals(hint, value)]
         except (AttributeError, TypeError):  # An args class in a user's own program.
             plain = unwrapped(hint)[0]
             needed = getattr(plain, "__name__", plain)
-            yield Refusal(camel(name), f"{value!r} is not of type {needed}")
+            refused = [Refusal(camel(name), f"{value!r} is not of type {needed}")]
+        if refused:
+            unset(args, [name])
+            with refusals:
+                unknown = refused[0].code == UNKNOWN_VALUE and hasattr(args, "possible")
+                if unknown and (words := args.possible(name)):
+                    refused = [refused[0].but(allowed=words)]
+            refusals.add(*refused)
+    return refusals
 
 
 @cache
@@ -270,8 +275,8 @@ def _refusals(hint: Any, value: Any) -> Iterator[Refusal]:
     if value is None:
         return
     hint, limits = unwrapped(hint)
-    if reason := refusal(limits, value):
-        yield reason if isinstance(reason, Refusal) else Refusal((), reason)
+    if refused := refusal(limits, value):
+        yield refused
         return
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Mapping:
@@ -298,8 +303,13 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
             return hint, limits
 
 
-def refusal(limits: Sequence[Any], value: Any) -> Refusal | str | None:
-    """Why a value violates these limits; None if it does not."""
+def refusal(limits: Sequence[Any], value: Any) -> Refusal | None:
+    """The refusal of a value that violates these limits, without a path; None if it does not."""
+    reason = _reason(limits, value)
+    return Refusal((), reason) if isinstance(reason, str) else reason
+
+
+def _reason(limits: Sequence[Any], value: Any) -> Refusal | str | None:
     hint = _bound(limits, Hint, "text")
     least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
     if (least is not None and value < least) or (most is not None and value > most):

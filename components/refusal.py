@@ -2,14 +2,15 @@
 
     raise Refusal("maxNodes", "is below minNodes 2", given=self.max_nodes, remedy="raise it")
     with refusals: decode_one(...)  # refusals = Refusals(): the next check runs in any case
-    except ValueError as error: raise Refusal.of(error).under(path, name) from None
+    except Refusal as refusal: raise refusal.under(path, name) from None
 
 A path is relative until readers have put the keys above it in front. Nothing reads a text.
 """
 
+import itertools
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -18,10 +19,12 @@ from .catalog.spelling import nearest
 
 UNKNOWN_KEY = "unknown-key"
 """Code of a key that its block does not have."""
+EXCLUDED_KEY = "excluded-key"
+"""Code of a key that its block does not have with the other settings."""
 UNKNOWN_VALUE = "unknown-value"
 """Code of a word that is not one of those allowed."""
-SENTENCE = "sentence"
-"""Code of the reason of an error without fields, which may speak of the value."""
+UNKNOWN_NAMESPACE = "unknown-namespace"
+"""Code of a namespace, in `given`, that nothing creates; the reason shows it."""
 UNKNOWN_POOL = "unknown-pool"
 """Code of a name that no GPU pool has."""
 _LONG_WORD = re.compile(r"\S{200,}")
@@ -29,7 +32,10 @@ _LONGEST = 2000
 """Maximum length of a line; the longest list of allowed values has about half of that."""
 _DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
 """A date without quotes, as the engine passes it."""
+_WORDS = re.compile("«([^»]*)»")
 _NOT_SHOWN = object()
+Keys = tuple[str | int, ...]
+"""A path; its first key may be dotted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Refusal(ValueError):
         remedy: str = "",
         code: str = "",
         meant: str = "",
+        other: Sequence[str | int] = (),
         further: Sequence["Refusal"] = (),
     ) -> None:
         super().__init__(path, reason)
@@ -78,15 +85,9 @@ class Refusal(ValueError):
         """For programs: one of the constants above, or empty."""
         self.meant = meant
         """What an unknown key or word most likely stands for, if that is not its spelling."""
+        self.other = tuple(other)
+        """The path of another setting, in whose place the reason has OTHER."""
         self.further = tuple(further)
-
-    @classmethod
-    def of(cls, error: ValueError) -> "Refusal":
-        """The error as a refusal; one without fields begins with its path and a colon."""
-        if isinstance(error, Refusal):
-            return error
-        path, _, reason = str(error).partition(": ")
-        return cls((path,), reason, code=SENTENCE)
 
     @property
     def every(self) -> tuple["Refusal", ...]:
@@ -96,27 +97,43 @@ class Refusal(ValueError):
     @property
     def at(self) -> str:
         """The path as a user writes it: `gpu-cluster:cluster.zones[0]`."""
-        text = ""
-        for key in self.path:
-            text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
-        return text
+        return written(self.path)
+
+    @property
+    def likely(self) -> str:
+        """What an unknown key or word most likely stands for; empty if that is not clear."""
+        if self.meant and not self.allowed:
+            return self.meant
+        if self.code not in (UNKNOWN_KEY, UNKNOWN_VALUE) or isinstance(self.allowed, Range):
+            return ""
+        # A key that is only somewhat like one of these is another tool's.
+        least = 0.8 if self.code == UNKNOWN_KEY else 0.6
+        words = [str(value) for value in self.allowed]
+        return nearest(self.meant or str(self.given)[:100], words, least) or ""
 
     @property
     def clause(self) -> str:
         """The line without its path."""
-        shows = self.given is not _NOT_SHOWN and self.code != UNKNOWN_KEY
+        return self.spelled({})
+
+    def spelled(self, names: Mapping[str, str]) -> str:
+        """The clause with other names for the words that reason and remedy have in guillemets."""
+        in_line = self.code in (UNKNOWN_KEY, UNKNOWN_NAMESPACE)
+        shows = self.given is not _NOT_SHOWN and not in_line
         reason = f"{self._shown()} {self.reason}" if shows else self.reason
-        return "; ".join(filter(None, (reason, self._allowed(), self.remedy)))
+        reason = reason.replace("OTHER", written(self.other)) if self.other else reason
+        text = "; ".join(filter(None, (reason, self._allowed(), self.remedy)))
+        return _WORDS.sub(lambda word: names.get(word[1], word[1]), text)
 
     def but(self, **fields: Any) -> "Refusal":
         """The same refusal with other fields."""
-        kept = ("path", "reason", "given", "allowed", "remedy", "code", "meant", "further")
-        return Refusal(**({name: getattr(self, name) for name in kept} | fields))
+        return Refusal(**(vars(self) | fields))
 
     def under(self, *path: str | int) -> "Refusal":
         """The same refusals of a setting below this path."""
         further = tuple(refusal.under(*path) for refusal in self.further)
-        return self.but(path=(*path, *self.path), further=further)
+        other = self.other and (*path, *self.other)
+        return self.but(path=(*path, *self.path), other=other, further=further)
 
     def __str__(self) -> str:
         line = ": ".join(filter(None, (self.at, self.clause)))
@@ -135,20 +152,16 @@ class Refusal(ValueError):
     def _allowed(self) -> str:
         if isinstance(self.allowed, Range):
             return f"allowed: {self.allowed}"
-        words = [str(value) for value in self.allowed]
-        if not words:
-            return ""
-        if self.code in (UNKNOWN_KEY, UNKNOWN_VALUE):
-            # A key that is only somewhat like one of these is another tool's.
-            least = 0.8 if self.code == UNKNOWN_KEY else 0.6
-            near = nearest(self.meant or str(self.given)[:100], words, least)
-            hint = f"did you mean {near!r}? " if near else ""
-            return f"{hint}allowed: {', '.join(words)}"
-        return f"allowed: {', '.join(words)}"
+        words = ", ".join(map(str, self.allowed))
+        hint = f"did you mean {self.likely!r}? " if words and self.likely else ""
+        return words and f"{hint}allowed: {words}"
 
 
 class Refusals:
-    """A context that collects refusals of checks which do not depend on each other."""
+    """A context that collects refusals of checks which do not depend on each other.
+
+    A check that reads a refused field, which is not set, has no result.
+    """
 
     def __init__(self) -> None:
         self._by_line: dict[str, Refusal] = {}
@@ -165,14 +178,22 @@ class Refusals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
-        if not isinstance(error, ValueError):
-            return False
-        self.add(error)
-        return True
+        if isinstance(error, Refusal):
+            self.add(error)
+            return True
+        # A value that was read is set: only `unset` leaves out a field of a dataclass.
+        known = getattr(type(getattr(error, "obj", None)), "__dataclass_fields__", ())
+        return isinstance(error, AttributeError) and error.name in known
 
-    def add(self, error: ValueError) -> None:
-        """Adds the refusals of an error, each once."""
-        for refusal in Refusal.of(error).every:
+    def each(self, *checks: Callable[[], object]) -> None:
+        """Makes checks that do not depend on each other."""
+        for check in checks:
+            with self:
+                check()
+
+    def add(self, *refusals: Refusal) -> None:
+        """Adds refusals and their further ones, each once."""
+        for refusal in itertools.chain.from_iterable(refusal.every for refusal in refusals):
             self._by_line.setdefault(str(refusal), refusal)
 
     def first(self) -> Refusal:
@@ -184,6 +205,22 @@ class Refusals:
         """Raises the first refusal, with the others; nothing if there is none."""
         if self._by_line:
             raise self.first()
+
+
+def unset(args: Any, names: Collection[str]) -> None:
+    """Takes refused values from args that will not be used: a check that reads one fails with
+    AttributeError, and has no result."""
+    for name in names:
+        if hasattr(args, name):
+            object.__delattr__(args, name)
+
+
+def written(path: Sequence[str | int]) -> str:
+    """A path as a user writes it."""
+    text = ""
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
 
 
 def unknown_value(path: str | Sequence[str | int], given: Any, allowed: Collection[Any]) -> Refusal:
@@ -202,7 +239,7 @@ def unknown(word: str, allowed: Collection[str]) -> str:
 def shown(value: object) -> str:
     """The value as the user wrote it, shortened to fit into a line."""
     try:
-        text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
+        text = repr(value[:100]) if isinstance(value, str) else json.dumps(value, default=str)
     except RecursionError:
         text = "a value nested too deeply"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= 100 else text[:97] + "..."

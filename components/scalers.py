@@ -9,7 +9,7 @@ this module does without an SDK.
 
 import dataclasses
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from .catalog import kubernetes as names
 from .decode import camel, type_hints
 from .limits import unwrapped
-from .refusal import Refusal
+from .refusal import Refusal, Refusals
 
 _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"
@@ -232,14 +232,24 @@ def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
 
 
 def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> None:
-    """Raises ValueError, `key: what is wrong`, for a setting of the pool that its cluster's scaler
-    does not support; names the scalers that do, and what else of the pool they do not support.
-    `needs`: further settings that the pool must have with another scaler."""
-    defaults = {field.name: _default(field) for field in dataclasses.fields(args)}
+    """Refuses settings of the pool that its cluster's scaler does not support."""
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args)}
+    refusals = Refusals()
+    refusals.add(*scaler_refusals(type(args), values, scaler, cluster, needs=needs))
+    refusals.check()
+
+
+def scaler_refusals(
+    pool: type[Any], values: Mapping[str, Any], scaler: str, cluster: type, *, needs: str = ""
+) -> Iterator[Refusal]:
+    """The refusals of a pool's settings, field -> value, that the scaler does not support; they
+    name the scalers that do, and what else of the pool these do not support. `needs`: further
+    settings that the pool must have with another scaler."""
+    defaults = {field.name: _default(field) for field in dataclasses.fields(pool)}
     refused = {
-        name: {mark.scaler: mark for mark in marks if getattr(args, name) not in mark.but}
-        for name, marks in unsupported(type(args)).items()
-        if getattr(args, name) != defaults[name]
+        name: {mark.scaler: mark for mark in marks if values[name] not in mark.but}
+        for name, marks in unsupported(pool).items()
+        if values.get(name, defaults[name]) != defaults[name]
     }
     for name, cannot in refused.items():
         if (mark := cannot.get(scaler)) is None:
@@ -251,13 +261,19 @@ def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> N
                 ways.setdefault(f"drop {drop} and " if drop else "", []).append(other)
         first = min(ways, key=len, default="")
         way = f", or {first}set cluster.scaler: {' or '.join(ways[first])}{needs}" if ways else ""
-        value = getattr(args, name)
+        value = values[name]
         refusal = Refusal(
             camel(name),
             f"is not possible with cluster.scaler {scaler}: {mark.reason}",
             remedy=f"drop the key{way}",
         )
-        raise refusal.but(given=value) if isinstance(value, str | int) else refusal
+        yield refusal.but(given=value) if isinstance(value, str | int) else refusal
+
+
+def default_scaler(cluster: type[Any]) -> str:
+    """The scaler of a cluster whose settings name none; empty if its class has no such key."""
+    field = {field.name: field for field in dataclasses.fields(cluster)}.get("scaler")
+    return str(field.default) if field else ""
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:

@@ -10,7 +10,8 @@ from annotated_types import Ge, Interval, Le, MinLen
 from ..cluster import GpuPool
 from ..decode import unknown
 from ..effect import Sent, Tries
-from ..limits import DNS_LABEL, UNIQUE, check_limits, matching
+from ..limits import DNS_LABEL, UNIQUE, limit_refusals, matching
+from ..refusal import Refusal
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",
@@ -48,13 +49,14 @@ class QueueArgs:
     `default` and `kube-*`; check which Pod Security level these enforce."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for pool in self.nominal_quota:
-            if pool not in self.pools:
-                raise ValueError(
-                    f"nominalQuota.{pool}: is not a pool of this queue; allowed: "
-                    + ", ".join(self.pools)
-                )
+        refusals = limit_refusals(self)
+        with refusals:
+            for pool in self.nominal_quota:
+                if pool not in self.pools:
+                    raise Refusal(
+                        ("nominalQuota", pool), "is not a pool of this queue", allowed=self.pools
+                    )
+        refusals.check()
 
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
@@ -64,21 +66,24 @@ class QueueArgs:
         quota = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
             if quota is None:
-                raise ValueError(
-                    f"nominalQuota.{pool.name}: is missing, and cannot be derived because the "
-                    "pool has no maxNodes; set how many GPUs the queue may hand out"
+                raise Refusal(
+                    ("nominalQuota", pool.name),
+                    "is missing, and cannot be derived because the pool has no maxNodes",
+                    remedy="set how many GPUs the queue may hand out",
                 )
             return quota
         most = pool.max_nodes * pool.allocatable
         if not most:
-            raise ValueError(
-                f"pools: {pool.name} has maxNodes 0 and therefore no GPUs; raise maxNodes, or "
-                "drop the pool"
+            raise Refusal(
+                "pools",
+                f"{pool.name} has maxNodes 0 and therefore no GPUs",
+                remedy="raise maxNodes, or drop the pool",
             )
         if quota is not None and quota > most:
-            raise ValueError(
-                f"nominalQuota.{pool.name}: {quota} is more than the pool's maxNodes allows, "
-                f"at most {most}; lower it, or raise maxNodes"
+            raise Refusal(
+                ("nominalQuota", pool.name),
+                f"{quota} is more than the pool's maxNodes allows, at most {most}",
+                remedy="lower it, or raise maxNodes",
             )
         return most if quota is None else quota
 
@@ -161,21 +166,26 @@ class BatchArgs:
     others. By default, true; before you remove them, set it to `false` and run `pulumi up`."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        owners: dict[str, str] = {}
-        for name, queue in self.queues.items():
-            if queue.groups and not self.job_set:
-                raise ValueError(
-                    f"queues.{name}.groups: submit JobSets, whose controller this stack does not "
-                    "install; set jobSet: true, or drop the key"
-                )
-            for pool in queue.pools:
-                if pool in owners and not queue.sharing:
-                    raise ValueError(
-                        f"queues.{name}.pools: {pool!r} already belongs to queue {owners[pool]}, "
-                        "and two queues would hand out the same GPUs; list it in only one"
+        refusals = limit_refusals(self)
+        with refusals:
+            owners: dict[str, str] = {}
+            for name, queue in self.queues.items():
+                if queue.groups and not self.job_set:
+                    raise Refusal(
+                        ("queues", name, "groups"),
+                        "submit JobSets, whose controller this stack does not install",
+                        remedy="set jobSet: true, or drop the key",
                     )
-                owners[pool] = name
+                for pool in queue.pools:
+                    if pool in owners and not queue.sharing:
+                        raise Refusal(
+                            ("queues", name, "pools"),
+                            f"already belongs to queue {owners[pool]}, and two queues would hand "
+                            "out the same GPUs; list it in only one",
+                            given=pool,
+                        )
+                    owners[pool] = name
+        refusals.check()
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
         """Returns these args with the teams' queues and the controllers for them.
@@ -185,14 +195,15 @@ class BatchArgs:
         """
         for name, queue in self.queues.items():
             if name in teams:
-                raise ValueError(f"queues.{name}: is also the name of a team, whose queue has "
-                                 "that name; choose another")  # fmt: skip
+                reason = "is also the name of a team, whose queue has that name; choose another"
+                raise Refusal(("queues", name), reason)
             for team, its in teams.items():
                 for key in ("pools", "namespaces"):
                     if both := [one for one in getattr(queue, key) if one in getattr(its, key)]:
-                        raise ValueError(
-                            f"queues.{name}.{key}: {both[0]!r} belongs to team {team}; drop it, "
-                            "or make the queue a team too"
+                        raise Refusal(
+                            ("queues", name, key),
+                            f"belongs to team {team}; drop it, or make the queue a team too",
+                            given=both[0],
                         )
         return replace(self, job_set=True, queues={**self.queues, **teams})
 
@@ -205,51 +216,58 @@ class BatchArgs:
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
-                raise ValueError("priority: has no effect without a queue; drop it, or set queue")
+                raise Refusal("priority", "has no effect without a queue; drop it, or set queue")
             if pool.all_at_once is not None and asked.long_running:
-                raise ValueError(
-                    f"pool: {pool.name} is queued, and only jobs of a queue run there; choose "
-                    "another pool"
+                raise Refusal(
+                    "pool",
+                    f"{pool.name} is queued, and only jobs of a queue run there",
+                    remedy="choose another pool",
                 )
             if pool.all_at_once is not None:
-                raise ValueError(
-                    f"queue: is missing, and pool {pool.name} is queued: its nodes start only for "
-                    "jobs of a queue; set it, or choose another pool"
+                raise Refusal(
+                    "queue",
+                    f"is missing, and pool {pool.name} is queued: its nodes start only for jobs "
+                    "of a queue; set it, or choose another pool",
                 )
             return
         if name not in self.queues:
             allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
-            raise ValueError(f"queue: {name!r} is not a queue; {allowed}")
+            raise Refusal("queue", "is not a queue", given=name, remedy=allowed)
         args = self.queues[name]
         if asked.namespace not in args.namespaces:
-            raise ValueError(
-                f"queue: {name} does not accept jobs from namespace {asked.namespace}; allowed "
-                f"namespaces: {', '.join(args.namespaces)}"
+            raise Refusal(
+                "queue",
+                f"{name} does not accept jobs from namespace {asked.namespace}",
+                remedy=f"allowed namespaces: {', '.join(args.namespaces)}",
             )
         if pool.name not in args.pools:
-            raise ValueError(
-                f"queue: {name} does not hand out pool {pool.name}; allowed pools: "
-                f"{', '.join(args.pools)}"
+            raise Refusal(
+                "queue",
+                f"{name} does not hand out pool {pool.name}",
+                remedy=f"allowed pools: {', '.join(args.pools)}",
             )
         if not asked.gpus:
-            raise ValueError(
-                f"queue: {name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
+            raise Refusal(
+                "queue", f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
             )
         self._check_priority(name, asked.priority)
         if asked.pods * asked.gpus > (quota := args.quota(pool)):
             bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
-            raise ValueError(
-                f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
-                f"with {asked.gpus} each would wait forever; request fewer, or raise {bound}"
+            raise Refusal(
+                "queue",
+                f"{name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods with "
+                f"{asked.gpus} each would wait forever; request fewer, or raise {bound}",
             )
 
     def check_priority(self, path: str, priority: str) -> None:
         """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
         if priority not in self.priorities:
             hint = unknown(priority, self.priorities) if self.priorities else ""
-            raise ValueError(
-                f"{path}: {priority!r} is not a priority; "
-                f"{hint or f'add batch.priorities.{priority}, for instance 1000'}"
+            raise Refusal(
+                path,
+                "is not a priority",
+                given=priority,
+                remedy=hint or f"add batch.priorities.{priority}, for instance 1000",
             )
 
     def _check_priority(self, queue: str, priority: str | None) -> None:
@@ -258,9 +276,11 @@ class BatchArgs:
         self.check_priority("priority", priority)
         allowed = self.queues[queue].priorities
         if allowed is not None and priority not in allowed:
-            raise ValueError(
-                f"priority: {priority} is not available to jobs of team {queue}; "
-                + (f"allowed: {', '.join(allowed)}" if allowed else "drop it")
+            raise Refusal(
+                "priority",
+                f"{priority} is not available to jobs of team {queue}",
+                allowed=allowed,
+                remedy="" if allowed else "drop it",
             )
 
     def _entrance(self, queue: str, namespace: str) -> str:

@@ -16,7 +16,7 @@ from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import WorkloadArgs
-from ..refusal import UNKNOWN_POOL, Refusal, Refusals
+from ..refusal import UNKNOWN_POOL, Keys, Refusal, Refusals
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 
@@ -43,24 +43,24 @@ def read_batch(
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
-            quota = pool_at(f"{path}.queues.{name}.pools[{position}]", pool, pools)
-            at(f"{path}.queues.{name}", queue.quota, quota)
+            quota = pool_at((path, "queues", name, "pools", position), pool, pools)
+            at((path, "queues", name), queue.quota, quota)
     if of_teams:
         if isinstance(value, Mapping) and value.get("jobSet") is False:
-            raise ValueError(
-                f"{path}.jobSet: is false, and teams submit their jobs as JobSets; drop the key, "
-                "or teams"
+            raise Refusal(
+                (path, "jobSet"),
+                "is false, and teams submit their jobs as JobSets; drop the key, or teams",
             )
         args = at(path, args.joined, of_teams)
     if args.priorities and not args.queues:
-        raise ValueError(
-            f"{path}.priorities: has no effect without queues; add batch.queues or teams, or drop "
-            "the key"
+        raise Refusal(
+            (path, "priorities"),
+            "has no effect without queues; add batch.queues or teams, or drop the key",
         )
     if args.pods_ready_minutes is not None and not args.queues:
-        raise ValueError(
-            f"{path}.podsReadyMinutes: is for jobs of queues, and there is none; add batch.queues "
-            "or teams, or drop the key"
+        raise Refusal(
+            (path, "podsReadyMinutes"),
+            "is for jobs of queues, and there is none; add batch.queues or teams, or drop the key",
         )
     return args if args.job_set or args.queues else None
 
@@ -71,7 +71,7 @@ def read_workloads(path: str, value: object, available: Available) -> Mapping[st
     refusals = Refusals()
     for name, workload in workloads.items():
         with refusals:
-            pool = pool_at(f"{path}.{name}.pool", workload.pool, available.pools)
+            pool = pool_at((path, name, "pool"), workload.pool, available.pools)
             check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
     refusals.check()
     return workloads
@@ -83,9 +83,9 @@ def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs
     if not value:
         return None
     args = decode(path, GpuTestArgs, value)
-    at(path, names.check_pinned, args.image)
+    _check_pinned(path, args.image)
     for position, name in enumerate(args.pools):
-        at(path, args.check_on, pool_at(f"{path}.pools[{position}]", name, available.pools))
+        at(path, args.check_on, pool_at((path, "pools", position), name, available.pools))
     return args
 
 
@@ -95,13 +95,14 @@ def read_training_jobs(
     """Reads the config's `trainingJobs`, whose key is `path`."""
     jobs, batch = decode_map(path, TrainingArgs, value), available.batch
     if jobs and not (batch and batch.job_set):
-        raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
+        raise Refusal(path, "need the JobSet controller", remedy="set batch.jobSet to true")
     for name, job in jobs.items():
-        pool = pool_at(f"{path}.{name}.pool", job.pool, available.pools)
+        pool = pool_at((path, name, "pool"), job.pool, available.pools)
         if job.queue is None and (owners := batch.owners(job.pool) if batch else []):
-            raise ValueError(
-                f"{path}.{name}.queue: is missing, and the GPUs of pool {job.pool} are handed out "
-                f"by queue {' or '.join(owners)}; set it"
+            raise Refusal(
+                (path, name, "queue"),
+                f"is missing, and the GPUs of pool {job.pool} are handed out by queue "
+                f"{' or '.join(owners)}; set it",
             )
         check_pods(f"{path}.{name}", job, job.request(pool), available)
     return jobs
@@ -123,8 +124,18 @@ def check_pods(
     with refusals:
         at(path, contents_of, args, available.root)
     with refusals:
-        at(path, names.check_pinned, args.image)
+        _check_pinned(path, args.image)
     refusals.check()
+
+
+def _check_pinned(path: str, image: str) -> None:
+    if names.unpinned(image):
+        raise Refusal(
+            (path, "image"),
+            "may refer to another image tomorrow",
+            given=image,
+            remedy="give a tag other than latest, or a digest",
+        )
 
 
 def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
@@ -139,7 +150,7 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
     )
 
 
-def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
+def pool_at(path: Keys, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
         allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
@@ -154,7 +165,7 @@ def read_services(path: str, value: object, available: Available) -> Mapping[str
         request = QueueRequest(
             queue=None,
             namespace=args.namespace,
-            pool=pool_at(f"{path}.{name}.pool", args.pool, available.pools),
+            pool=pool_at((path, name, "pool"), args.pool, available.pools),
             pods=args.pods,
             gpus=args.gpus,
             long_running=True,

@@ -9,11 +9,12 @@ from annotated_types import Ge, MinLen
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..decode import EXAMPLE, shown
+from ..decode import EXAMPLE
 from ..effect import Sent
 from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
-from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Hint, check_limits
+from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Hint, check_limits, limit_refusals
+from ..refusal import Keys, Refusal
 from .batch_args import QueueArgs
 
 COHORT = "teams"
@@ -107,30 +108,37 @@ class TeamArgs:
     amount."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for position, namespace in enumerate(self.namespaces):
-            check_creatable(f"namespaces[{position}]", namespace)
-        for key in ("cpu", "memory"):
-            if getattr(self.quota, key) and getattr(self.requests, key) is None:
-                raise ValueError(
-                    f"quota.{key}: a namespace with this quota refuses containers without a "
-                    f"request; set the team's requests.{key}, or drop the key"
-                )
-            check_quota(f"quota.{key}", getattr(self.quota, key), getattr(self.requests, key),
-                        f"requests.{key}, which a container without a request gets,")  # fmt: skip
-        for pool, gpus in self.gpus.items():
-            if not gpus and not self.borrow:
-                raise ValueError(
-                    f"gpus.{pool}: is 0, and the team may not borrow; raise it, drop the pool, or "
-                    "set borrow: true"
-                )
+        refusals = limit_refusals(self)
+        with refusals:
+            for position, namespace in enumerate(self.namespaces):
+                check_creatable(f"namespaces[{position}]", namespace)
+        with refusals:
+            for key in ("cpu", "memory"):
+                if getattr(self.quota, key) and getattr(self.requests, key) is None:
+                    raise Refusal(
+                        ("quota", key),
+                        "a namespace with this quota refuses containers without a request",
+                        remedy=f"set the team's requests.{key}, or drop the key",
+                    )
+                what = f"requests.{key}, which a container without a request gets,"
+                most, asked = getattr(self.quota, key), getattr(self.requests, key)
+                check_quota(("quota", key), most, asked, what)
+        with refusals:
+            for pool, gpus in self.gpus.items():
+                if not gpus and not self.borrow:
+                    raise Refusal(
+                        ("gpus", pool),
+                        "is 0, and the team may not borrow",
+                        remedy="raise it, drop the pool, or set borrow: true",
+                    )
+        refusals.check()
 
 
-def check_quota(path: str, most: str | None, amount: Decimal | str | None, what: str) -> None:
+def check_quota(path: Keys, most: str | None, amount: Decimal | str | None, what: str) -> None:
     """Raises ValueError, starting with the path, if the quota `most` is less than `amount`."""
     if most and amount and quantity.parse(most) < (needed := quantity.parse(f"{amount}")):
         shown = amount if isinstance(amount, str) else f"{needed.normalize():f}"
-        raise ValueError(f"{path}: {most} is less than {what} {shown}; raise it")
+        raise Refusal(path, f"{most} is less than {what} {shown}", remedy="raise it")
 
 
 def chooses_gpus(variable: str) -> bool:
@@ -141,9 +149,11 @@ def chooses_gpus(variable: str) -> bool:
 def check_creatable(path: str, namespace: str) -> None:
     """Raises ValueError for a namespace of Kubernetes, the cloud or a controller."""
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
-        raise ValueError(
-            f"{path}: {shown(namespace)} belongs to Kubernetes, the cloud or a controller; give a "
-            "namespace that belongs to the team"
+        raise Refusal(
+            path,
+            "belongs to Kubernetes, the cloud or a controller",
+            given=namespace,
+            remedy="give a namespace that belongs to the team",
         )
 
 
@@ -208,9 +218,9 @@ def team_queues(
         }
         for pool, gpus in most.items():
             if not gpus:
-                raise ValueError(
-                    f"{name}.gpus.{pool}: is 0, and no other team lends any of this pool; raise "
-                    "it, or drop the pool"
+                raise Refusal(
+                    (name, "gpus", pool),
+                    "is 0, and no other team lends any of this pool; raise it, or drop the pool",
                 )
         groups, users = subjects[name]
         queues[name] = TeamQueue(

@@ -13,7 +13,8 @@ from ..cluster import GpuPool
 from ..effect import Sent, Silent, Tries
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
-from ..limits import VARIABLE, Hint, Limit, none_of
+from ..limits import VARIABLE, Hint, Limit, none_of, refusal
+from ..refusal import Refusal, Refusals
 from .batch_args import QueueRequest
 
 _LEVELS = (names.GKE_TOPOLOGY[0], names.EKS_TOPOLOGY[2])
@@ -88,15 +89,20 @@ class TrainingArgs(PodArgs):
     """Whether `pulumi up` waits until the job completes, including its time in the queue."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        PodArgs.__post_init__(self)
-        for position, source in enumerate(self.env_from):
-            if reason := source.name and _FREE.refusal(source.name):
-                raise ValueError(f"envFrom[{position}].name: {reason}")
-        if self.required_topology is not None and self.preferred_topology is not None:
-            raise ValueError(
-                "preferredTopology: has no effect with requiredTopology; drop one of the two"
-            )
+        refusals = Refusals()
+        with refusals:
+            # A dataclass with slots is a new class, which zero-argument super() does not find.
+            PodArgs.__post_init__(self)
+        with refusals:
+            for position, source in enumerate(self.env_from):
+                if source.name and (refused := refusal([_FREE], source.name)):
+                    raise refused.under("envFrom", position, "name")
+        with refusals:
+            if self.required_topology is not None and self.preferred_topology is not None:
+                raise Refusal(
+                    "preferredTopology", "has no effect with requiredTopology; drop one of the two"
+                )
+        refusals.check()
 
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""
@@ -133,22 +139,27 @@ class TrainingArgs(PodArgs):
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError if `pool` could never run all workers at once."""
         if pool.sharing is not None:
-            raise ValueError(
-                f"pool: {pool.name} shares its GPUs, and NCCL needs whole GPUs; use a pool "
-                "without sharing"
+            raise Refusal(
+                "pool",
+                f"{pool.name} shares its GPUs, and NCCL needs whole GPUs",
+                remedy="use a pool without sharing",
             )
         gpus = self.worker_gpus(pool)
         if gpus not in pool.gpus_per_pod:
-            raise ValueError(
-                f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
-                f"{', '.join(map(str, pool.gpus_per_pod))}"
+            raise Refusal(
+                "gpus",
+                f"is not possible for a pod on pool {pool.name}",
+                given=gpus,
+                allowed=pool.gpus_per_pod,
             )
         self.check_node(pool, gpus)
         self._check_topology(pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
-            raise ValueError(
-                f"nodes: {self.nodes} is more than maxNodes of pool {pool.name} allows, at most "
-                f"{pool.max_nodes}; lower it, or raise maxNodes"
+            raise Refusal(
+                "nodes",
+                f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",
+                given=self.nodes,
+                remedy="lower it, or raise maxNodes",
             )
 
     def _check_topology(self, pool: GpuPool) -> None:
@@ -159,26 +170,31 @@ class TrainingArgs(PodArgs):
             if level is None:
                 continue
             if pool.topology is None:
-                raise ValueError(
-                    f"{key}: Kueue does not know where nodes of pool {pool.name} are; set "
-                    "topologyAware: true for the pool, or drop the key"
+                raise Refusal(
+                    key,
+                    f"Kueue does not know where nodes of pool {pool.name} are",
+                    remedy="set topologyAware: true for the pool, or drop the key",
                 )
             if level not in pool.topology:
-                raise ValueError(
-                    f"{key}: {level!r} is not a label that says where nodes of pool {pool.name} "
-                    f"are; allowed: {', '.join(pool.topology)}"
+                raise Refusal(
+                    key,
+                    f"is not a label that says where nodes of pool {pool.name} are",
+                    given=level,
+                    allowed=pool.topology,
                 )
             if self.queue is None:
-                raise ValueError(f"{key}: has no effect without a queue; set queue, or drop it")
+                raise Refusal(key, "has no effect without a queue", remedy="set queue, or drop it")
         if self.required_topology is not None and pool.all_at_once is not None:
-            raise ValueError(
-                f"requiredTopology: the cloud starts nodes of the queued pool {pool.name} anywhere "
-                "in a zone, and would bill them while the job cannot start; use preferredTopology"
+            raise Refusal(
+                "requiredTopology",
+                f"the cloud starts nodes of the queued pool {pool.name} anywhere in a zone, and "
+                "would bill them while the job cannot start; use preferredTopology",
             )
         whole = self.worker_gpus(pool) == pool.gpus_per_node
         if pool.topology is not None and self.queue and self.nodes > 1 and not whole:
-            raise ValueError(
-                f"gpus: {self.worker_gpus(pool)} leaves room for another worker on a node of the "
-                f"topology-aware pool {pool.name}, where Kueue would place it although each worker "
-                f"has its own node; request {pool.gpus_per_node}, or drop the key"
+            raise Refusal(
+                "gpus",
+                f"{self.worker_gpus(pool)} leaves room for another worker on a node of the "
+                f"topology-aware pool {pool.name}, where Kueue would place it although each "
+                f"worker has its own node; request {pool.gpus_per_node}, or drop the key",
             )

@@ -224,15 +224,6 @@ def is_registry(host: str) -> bool:
     return "." in host or ":" in host or host == "localhost"
 
 
-def check_pinned(image: str) -> None:
-    """Raises ValueError, starting with the key `image`, if the image is not pinned."""
-    if unpinned(image):
-        raise ValueError(
-            f"image: {image!r} may refer to another image tomorrow; give a tag other than latest, "
-            "or a digest"
-        )
-
-
 def unpinned(image: str) -> bool:
     """Whether the reference can later mean another image: no digest, and no tag except `latest`."""
     reference, at, _ = image.partition("@")

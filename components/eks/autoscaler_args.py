@@ -11,6 +11,7 @@ from ..catalog import images
 from ..decode import camel
 from ..effect import Sent, Tries
 from ..limits import IMAGE, Limit, check_limits, matching, pattern
+from ..refusal import Refusal
 
 Duration = Annotated[
     str,
@@ -175,20 +176,23 @@ def check_priorities(options: EksAutoscalerArgs | None) -> None:
     nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
     """
     if options is None:
-        raise ValueError(
-            "fallback: needs flags of Cluster Autoscaler, and that of the cluster is its owner's; "
-            "set cluster.scaler to karpenter or auto-mode, drop the key, or, if the cluster has no "
-            "autoscaler, set cluster.autoscaler to {} to install one here"
+        raise Refusal(
+            "fallback",
+            "needs flags of Cluster Autoscaler, and that of the cluster is its owner's",
+            remedy="set cluster.scaler to karpenter or auto-mode, drop the key, or, if the "
+            "cluster has no autoscaler, set cluster.autoscaler to {} to install one here",
         )
     if options.expander == "priority":
-        raise ValueError(
-            "fallback: the stack writes the order into the ConfigMap of the priority expander, and "
-            "cluster.autoscaler.expander priority leaves that to you; take another expander"
+        raise Refusal(
+            "fallback",
+            "the stack writes the order into the ConfigMap of the priority expander, and "
+            "cluster.autoscaler.expander priority leaves that to you; take another expander",
         )
     if options.balance_similar_node_groups:
-        raise ValueError(
-            "fallback: cluster.autoscaler.balanceSimilarNodeGroups spreads new nodes over all "
-            "choices; drop one of the two"
+        raise Refusal(
+            "fallback",
+            "cluster.autoscaler.balanceSimilarNodeGroups spreads new nodes over all choices",
+            remedy="drop one of the two",
         )
 
 

@@ -15,18 +15,19 @@ from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.dates import holds
 from ..catalog.eks_addons import ADDONS
-from ..decode import EXAMPLE
+from ..decode import EXAMPLE, at
 from ..effect import Sent, Tries
 from ..limits import (
     DNS_LABEL,
     UNIQUE,
     Hint,
     Limit,
-    check_limits,
+    limit_refusals,
     matching,
     one_of,
 )
 from ..on_change import NEVER, OnChange, kept
+from ..refusal import Keys, Refusal
 from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -131,17 +132,24 @@ class EksSystemPoolArgs:
     minutes. With a single system node, any budget of `minAvailable: 1` protects its pod."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if len({self._arch(name) for name in self.instance_types}) > 1:
-            raise ValueError(
-                f"instanceTypes: {', '.join(self.instance_types)} have different architectures, "
-                "and an image supports only one; list types of one architecture"
-            )
-        if self.max_nodes < self.min_nodes:
-            raise ValueError(
-                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
-            )
-        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+        refusals = limit_refusals(self)
+        with refusals:
+            if len({self._arch(name) for name in self.instance_types}) > 1:
+                raise Refusal(
+                    "instanceTypes",
+                    f"{', '.join(self.instance_types)} have different architectures, and an image "
+                    "supports only one; list types of one architecture",
+                )
+        with refusals:
+            if self.max_nodes < self.min_nodes:
+                raise Refusal(
+                    "maxNodes",
+                    f"is below minNodes {self.min_nodes}; raise it",
+                    given=self.max_nodes,
+                )
+        with refusals:
+            check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+        refusals.check()
 
     @property
     def ami_type(self) -> str:
@@ -157,9 +165,10 @@ class EksSystemPoolArgs:
 def check_desired(desired: int | None, least: int, most: int) -> None:
     """Raises ValueError if a node group of `least` to `most` nodes cannot have `desired`."""
     if desired is not None and not least <= desired <= most:
-        raise ValueError(
-            f"desiredNodes: {desired} is outside minNodes {least} to maxNodes {most}; choose "
-            "another, or drop the key to leave it to the autoscaler"
+        raise Refusal(
+            "desiredNodes",
+            f"{desired} is outside minNodes {least} to maxNodes {most}",
+            remedy="choose another, or drop the key to leave it to the autoscaler",
         )
 
 
@@ -311,52 +320,65 @@ class EksClusterArgs:
         )
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        self._check_access()
-        check_options(
-            self.scaler,
-            autoscaler=self.autoscaler != EksAutoscalerArgs(),
-            karpenter=self.karpenter != EksKarpenterArgs(),
-            ssm=self.ssm,
-        )
-        check_tags(self.tags, self.scaler)
-        self._check_service_cidr()
-        if SCALERS[self.scaler].serves_system:
-            self._check_auto_mode()
-        if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
-            raise ValueError(
-                f"karpenter.replicas: {self.karpenter.replicas} controllers need one node each in "
-                f"the system pool, and systemPool.minNodes is {self.system_pool.min_nodes}; lower "
-                "replicas, or raise systemPool.minNodes"
+        refusals = limit_refusals(self)
+        with refusals:
+            self._check_access()
+        with refusals:
+            check_options(
+                self.scaler,
+                autoscaler=self.autoscaler != EksAutoscalerArgs(),
+                karpenter=self.karpenter != EksKarpenterArgs(),
+                ssm=self.ssm,
             )
-        check_places(self.cpu_pools, self.network.places)
-        mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
-        if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
-            raise ValueError(
-                f"addonVersions.aws-mountpoint-s3-csi-driver: {mountpoint} is too old; allowed: "
-                "v2.5.0 or later, since the pods of earlier ones keep Cluster Autoscaler from "
-                "removing a node"
-            )
+        with refusals:
+            check_tags(self.tags, self.scaler)
+        with refusals:
+            self._check_service_cidr()
+        with refusals:
+            if SCALERS[self.scaler].serves_system:
+                self._check_auto_mode()
+        with refusals:
+            if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
+                raise Refusal(
+                    ("karpenter", "replicas"),
+                    "controllers need one node each in the system pool, and systemPool.minNodes is "
+                    f"{self.system_pool.min_nodes}; lower replicas, or raise systemPool.minNodes",
+                    given=self.karpenter.replicas,
+                )
+        with refusals:
+            check_places(self.cpu_pools, self.network.places)
+        with refusals:
+            mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
+            if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
+                raise Refusal(
+                    ("addonVersions", "aws-mountpoint-s3-csi-driver"),
+                    f"{mountpoint} is too old; allowed: v2.5.0 or later, since the pods of earlier "
+                    "ones keep Cluster Autoscaler from removing a node",
+                )
+        refusals.check()
 
     def _check_access(self) -> None:
         check_principals(self.users, self.admins)
         if not self.authorized_networks and not self.private_endpoint:
-            raise ValueError(
-                "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "
-                "plane; name the networks that may, or set privateEndpoint: true"
+            raise Refusal(
+                "authorizedNetworks",
+                "is empty, so nobody outside the VPC could reach the control plane",
+                remedy="name the networks that may, or «set privateEndpoint: true»",
             )
         seen: dict[str, str] = {}
         for name, text in self.authorized_networks.items():
             if text in seen:
-                raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} is a duplicate of {seen[text]}; remove "
-                    "one of the two"
+                raise Refusal(
+                    ("authorizedNetworks", name),
+                    f"is a duplicate of {seen[text]}; remove one of the two",
+                    given=text,
                 )
             seen[text] = name
         if not self.public_networks and not self.private_endpoint:
-            raise ValueError(
-                "authorizedNetworks: has only private networks, so that the public endpoint would "
-                "be open to the world; set privateEndpoint: true, or name a public network too"
+            raise Refusal(
+                "authorizedNetworks",
+                "has only private networks, so that the public endpoint would be open to the world",
+                remedy="«set privateEndpoint: true», or name a public network too",
             )
 
     @property
@@ -381,15 +403,15 @@ class EksClusterArgs:
 
     def _check_auto_mode(self) -> None:
         if self.system_pool != EksSystemPoolArgs():
-            raise ValueError(
-                "systemPool: is a node group, and Auto Mode starts nodes for system pods itself; "
-                "drop the key"
+            raise Refusal(
+                "systemPool",
+                "is a node group, and Auto Mode starts nodes for system pods itself; drop the key",
             )
         for addon in ADDONS:
             if addon.auto_mode and addon.name in self.addon_versions:
-                raise ValueError(
-                    f"addonVersions.{addon.name}: is part of Auto Mode, in the version that EKS "
-                    "chooses; drop it"
+                raise Refusal(
+                    ("addonVersions", addon.name),
+                    "is part of Auto Mode, in the version that EKS chooses; drop it",
                 )
 
     def _check_service_cidr(self) -> None:
@@ -397,9 +419,10 @@ class EksClusterArgs:
         if not self.network.subnet_ids and services.overlaps(
             ipaddress.IPv4Network(self.network.cidr)
         ):
-            raise ValueError(
-                f"serviceCidr: {self.service_cidr!r} overlaps network.cidr {self.network.cidr}; "
-                "choose another"
+            raise Refusal(
+                "serviceCidr",
+                f"overlaps network.cidr {self.network.cidr}; choose another",
+                given=self.service_cidr,
             )
 
     def warnings(self, today: date) -> list[str]:
@@ -431,16 +454,13 @@ class EksClusterArgs:
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
-        try:
-            self.network.check_in(region)
-        except ValueError as error:
-            raise ValueError(f"network.{error}") from None
+        at("network", self.network.check_in, region)
         keys = {
             "secretsEncryptionKey": self.secrets_encryption_key,
             "disksEncryptionKey": self.disks_encryption_key,
         }
         check_keys(keys, region)
-        admins = ((f"admins[{position}]", arn) for position, arn in enumerate(self.admins))
+        admins = [(("admins", position), arn) for position, arn in enumerate(self.admins)]
         check_partition([*admins, *principals(self.users)], region)
 
 
@@ -448,19 +468,20 @@ def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: boo
     """Raises ValueError for options of a scaler that the cluster does not use, and for `ssm` where
     it has no effect: https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html."""
     if ssm and scaler == "auto-mode":
-        raise ValueError(
-            "ssm: is not possible with scaler auto-mode, whose nodes Systems Manager cannot "
-            "access; drop it, and use kubectl debug node/NODE instead"
+        raise Refusal(
+            "ssm",
+            "is not possible with scaler auto-mode, whose nodes Systems Manager cannot access",
+            remedy="drop it, and use kubectl debug node/NODE instead",
         )
     if autoscaler and scaler != "cluster-autoscaler":
-        raise ValueError(
-            f"autoscaler: has options of Cluster Autoscaler, and scaler is {scaler}; drop one of "
-            "the two"
+        raise Refusal(
+            "autoscaler",
+            f"has options of Cluster Autoscaler, and scaler is {scaler}; drop one of the two",
         )
     if karpenter and scaler != "karpenter":
-        raise ValueError(
-            f"karpenter: has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: "
-            "karpenter"
+        raise Refusal(
+            "karpenter",
+            f"has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: karpenter",
         )
 
 
@@ -503,9 +524,10 @@ def check_support(
     """
     missing = not (autoscaler and autoscaler.image) and images.cluster_autoscaler(version) is None
     if scaler == "cluster-autoscaler" and missing:
-        raise ValueError(
-            f"version: no image of Cluster Autoscaler for Kubernetes {version} is known; name one "
-            "in autoscaler.image, or choose another version"
+        raise Refusal(
+            "version",
+            f"no image of Cluster Autoscaler for Kubernetes {version} is known; name one in "
+            "autoscaler.image, or choose another version",
         )
     if catalog.support(version, today) == "ended":
         ended = catalog.KUBERNETES_VERSIONS[version].extended_until
@@ -514,20 +536,22 @@ def check_support(
             for minor in catalog.KUBERNETES_VERSIONS
             if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
         ]
-        raise ValueError(
-            f"version: {version!r} is a Kubernetes minor that EKS ended on {ended}; "
-            f"allowed: {', '.join(allowed)}"
+        raise Refusal(
+            "version",
+            f"is a Kubernetes minor that EKS ended on {ended}; allowed: {', '.join(allowed)}",
+            given=version,
         )
 
 
-def check_partition(arns: Iterable[tuple[str, str]], region: str) -> None:
+def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> None:
     """Raises ValueError for an ARN, given with its key, of another partition than the region's."""
     partition = regions.partition(region)
     for path, arn in arns:
         if not arn.startswith(f"arn:{partition}:"):
-            raise ValueError(
-                f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
-                f"arn:{partition}:"
+            raise Refusal(
+                path,
+                f"is not in the partition of {region}; it must begin with arn:{partition}:",
+                given=arn,
             )
 
 
@@ -536,6 +560,6 @@ def check_keys(keys: Mapping[str, str | None], region: str) -> None:
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:
-            raise ValueError(
-                f"{name}: {arn!r} is not in {region}; EKS needs a key in the cluster's region"
+            raise Refusal(
+                name, f"is not in {region}; EKS needs a key in the cluster's region", given=arn
             )

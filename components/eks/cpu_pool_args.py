@@ -12,8 +12,9 @@ from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..decode import shown
 from ..effect import Sent, Tries
-from ..limits import POOL_NAME, UNIQUE, Hint, Limit, check_limits
+from ..limits import POOL_NAME, UNIQUE, Hint, Limit, limit_refusals
 from ..on_change import Verdict
+from ..refusal import Refusal
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .pool_labels import NodeLabels, check_taints
 
@@ -97,18 +98,25 @@ class EksCpuPoolArgs:
     """Whether the nodes are Spot instances."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        sizes = {(instance.arch, instance.vcpu, instance.memory_gib) for instance in self._rows}
-        if len(sizes) > 1:
-            raise ValueError(
-                f"instanceTypes: {', '.join(self.instance_types)} differ in architecture or "
-                "size; put each into its own pool"
-            )
-        if self.min_nodes > self.max_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
-            )
-        check_taints(self.taints, ())
+        refusals = limit_refusals(self)
+        with refusals:
+            sizes = {(instance.arch, instance.vcpu, instance.memory_gib) for instance in self._rows}
+            if len(sizes) > 1:
+                raise Refusal(
+                    "instanceTypes",
+                    f"{', '.join(self.instance_types)} differ in architecture or size",
+                    remedy="put each into its own pool",
+                )
+        with refusals:
+            if self.min_nodes > self.max_nodes:
+                raise Refusal(
+                    "minNodes",
+                    f"is above maxNodes {self.max_nodes}; lower it",
+                    given=self.min_nodes,
+                )
+        with refusals:
+            check_taints(self.taints, ())
+        refusals.check()
 
     @property
     def _rows(self) -> list[catalog.InstanceType]:
@@ -193,7 +201,8 @@ def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> 
         for zone in pool.zones:
             if zone not in places:
                 ids = "give IDs of subnets here; " if "subnet-" in places[0] else ""
-                raise ValueError(
-                    f"cpuPools.{name}.zones: {zone!r} is not in the cluster's network; {ids}"
-                    f"allowed: {', '.join(places)}"
+                raise Refusal(
+                    ("cpuPools", name, "zones"),
+                    f"is not in the cluster's network; {ids}allowed: {', '.join(places)}",
+                    given=zone,
                 )

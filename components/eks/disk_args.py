@@ -6,6 +6,7 @@ from annotated_types import Interval
 
 from ..catalog import eks as catalog
 from ..limits import Hint
+from ..refusal import Refusal
 
 STORAGE_CLASS = "gp3-encrypted"
 """The StorageClass that the stack creates."""
@@ -25,7 +26,8 @@ def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS)
     least = max(_LEAST_IOPS, throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
     most = min(most, size_gb * catalog.GP3_IOPS_PER_GIB)
     if not least <= iops <= most:
-        raise ValueError(
-            f"diskIops: {iops} is out of range; allowed with diskThroughput {throughput} and "
-            f"diskSizeGb {size_gb}: {least} to {most}"
+        raise Refusal(
+            "diskIops",
+            f"{iops} is out of range; allowed with diskThroughput {throughput} and diskSizeGb "
+            f"{size_gb}: {least} to {most}",
         )

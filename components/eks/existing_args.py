@@ -12,8 +12,9 @@ from ..access import KMS_ARN
 from ..catalog import eks as catalog
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
-from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, matching
+from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, limit_refusals, matching
 from ..on_change import OnChange
+from ..refusal import Keys, Refusal
 from ..scalers import SCALERS
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -185,54 +186,70 @@ class EksExistingClusterArgs:
     nodes."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        check_principals(self.users)
-        if (self.endpoint is None) != (self.certificate_authority is None):
-            missing = "endpoint" if self.endpoint is None else "certificateAuthority"
-            raise ValueError(
-                f"{missing}: endpoint and certificateAuthority belong together; give both, or "
-                "drop both to have them read from the cluster"
-            )
-
-        check_options(
-            self.scaler,
-            autoscaler=self.autoscaler is not None,
-            karpenter=self.karpenter is not None,
-            ssm=self.ssm,
-        )
-        check_tags(self.tags, self.scaler)
-        unread = self.endpoint is not None and not self.network.security_group_ids
-        if SCALERS[self.scaler].in_cluster and unread:
-            raise ValueError(
-                f"network.securityGroupIds: {self.scaler} names the security groups of its nodes; "
-                "name them, or drop endpoint to have the cluster's own security group read"
-            )
-        if (self.scaler == "karpenter" and self.karpenter is None) != (
-            self.karpenter_node_role is not None
-        ):
-            raise ValueError(
-                "karpenterNodeRole: is missing, and scaler karpenter without the key karpenter "
-                "uses the cluster's own Karpenter; name the role of that Karpenter's nodes, or "
-                "set karpenter: {} to install one"
-                if self.karpenter_node_role is None
-                else "karpenterNodeRole: is only for a Karpenter that the cluster already has; "
-                "drop it"
-            )
-        check_places(self.cpu_pools, self.network.places)
-        without_cni = not self.network.cni_policy
-        if without_cni and SCALERS[self.scaler].serves_system:
-            raise ValueError(
-                "network.cniPolicy: has no effect with scaler auto-mode, whose nodes need no "
-                "policy for the addresses of pods; drop the key"
-            )
-        for key, value in {
-            "nodePolicies": self.node_policies, "ssm": self.ssm, "network.cniPolicy": without_cni,
-        }.items():  # fmt: skip
-            if value and self.karpenter_node_role is not None:
-                raise ValueError(
-                    f"{key}: is for a role that the stack creates, and the nodes have "
-                    f"{self.karpenter_node_role}; ask its owner to attach the policy, and drop it"
+        refusals = limit_refusals(self)
+        with refusals:
+            check_principals(self.users)
+        with refusals:
+            if (self.endpoint is None) != (self.certificate_authority is None):
+                missing = "endpoint" if self.endpoint is None else "certificateAuthority"
+                raise Refusal(
+                    missing,
+                    "endpoint and certificateAuthority belong together",
+                    remedy="give both, or drop both to have them read from the cluster",
                 )
+        with refusals:
+            check_options(
+                self.scaler,
+                autoscaler=self.autoscaler is not None,
+                karpenter=self.karpenter is not None,
+                ssm=self.ssm,
+            )
+        with refusals:
+            check_tags(self.tags, self.scaler)
+        with refusals:
+            unread = self.endpoint is not None and not self.network.security_group_ids
+            if SCALERS[self.scaler].in_cluster and unread:
+                raise Refusal(
+                    ("network", "securityGroupIds"),
+                    f"{self.scaler} names the security groups of its nodes",
+                    remedy="name them, or drop endpoint to have the cluster's own security group "
+                    "read",
+                )
+        with refusals:
+            if (self.scaler == "karpenter" and self.karpenter is None) != (
+                self.karpenter_node_role is not None
+            ):
+                raise Refusal(
+                    "karpenterNodeRole",
+                    "is missing, and scaler karpenter without the key karpenter uses the "
+                    "cluster's own Karpenter; name the role of that Karpenter's nodes, or set "
+                    "karpenter: {} to install one"
+                    if self.karpenter_node_role is None
+                    else "is only for a Karpenter that the cluster already has; drop it",
+                )
+        with refusals:
+            check_places(self.cpu_pools, self.network.places)
+        with refusals:
+            without_cni = not self.network.cni_policy
+            if without_cni and SCALERS[self.scaler].serves_system:
+                raise Refusal(
+                    ("network", "cniPolicy"),
+                    "has no effect with scaler auto-mode, whose nodes need no policy for the "
+                    "addresses of pods; drop the key",
+                )
+            for key, value in {
+                "nodePolicies": self.node_policies,
+                "ssm": self.ssm,
+                "network.cniPolicy": without_cni,
+            }.items():
+                if value and self.karpenter_node_role is not None:
+                    raise Refusal(
+                        key,
+                        "is for a role that the stack creates, and the nodes have "
+                        f"{self.karpenter_node_role}; ask its owner to attach the policy, and "
+                        "drop it",
+                    )
+        refusals.check()
 
     @property
     def name(self) -> str:
@@ -307,14 +324,16 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> None:
     """Raises ValueError for a policy of the nodes that is in another partition than the region, or
     has the name of another one, from which the name of its attachment is derived."""
     names = own_policies(args)
-    arns = {f"nodePolicies[{position}]": arn for position, arn in enumerate(args.node_policies)}
+    arns: dict[Keys, str] = {("nodePolicies", n): arn for n, arn in enumerate(args.node_policies)}
     check_partition(arns.items(), region)
     for path, arn in arns.items():
         names.append(arn.rpartition("/")[2])
         if names[-1] in names[:-1]:
-            raise ValueError(
-                f"{path}: {arn!r} has the name of another policy that the stack attaches to the "
-                "nodes' role; drop it, or create your own policy again under another name"
+            raise Refusal(
+                path,
+                "has the name of another policy that the stack attaches to the nodes' role",
+                given=arn,
+                remedy="drop it, or create your own policy again under another name",
             )
 
 

@@ -10,6 +10,7 @@ from annotated_types import Interval
 from ..catalog import images
 from ..effect import Sent, Tries
 from ..limits import IMAGE, check_limits, matching
+from ..refusal import Refusal
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
 _DURATION = Annotated[
@@ -45,9 +46,11 @@ def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
     """Raises ValueError for a tag that the scaler itself sets on instances."""
     for key in tags:
         if _RESTRICTED_TAGS[scaler].fullmatch(key):
-            raise ValueError(
-                f"tags: {key!r} is not possible with cluster.scaler {scaler}, which gives the "
-                "instances that tag itself; take another key"
+            raise Refusal(
+                "tags",
+                f"is not possible with cluster.scaler {scaler}, which gives the instances that "
+                "tag itself; take another key",
+                given=key,
             )
 
 
@@ -122,8 +125,9 @@ class EksPoolKarpenterArgs:
             for number, unit in re.findall(r"([0-9]+)([hms])", self.expire_after)
         )
         if seconds > AUTO_MODE_HOURS * 3600:
-            raise ValueError(
-                f"expireAfter: {self.expire_after} is not possible with cluster.scaler auto-mode: "
-                "it deletes nodes after 21 days, and their pods have the last 24 hours to end; "
-                f"set at most {AUTO_MODE_HOURS}h"
+            raise Refusal(
+                "expireAfter",
+                f"{self.expire_after} is not possible with cluster.scaler auto-mode: it deletes "
+                "nodes after 21 days, and their pods have the last 24 hours to end",
+                remedy=f"set at most {AUTO_MODE_HOURS}h",
             )

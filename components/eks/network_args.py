@@ -12,8 +12,9 @@ from ..addresses import cidr, is_private
 from ..catalog import eks as catalog
 from ..decode import camel
 from ..effect import Sent, Tries
-from ..limits import UNIQUE, Hint, check_limits, matching
+from ..limits import UNIQUE, Hint, limit_refusals, matching
 from ..on_change import NEVER, OnChange, if_longer
+from ..refusal import Refusal
 from . import regions
 
 SubnetId = Annotated[
@@ -82,13 +83,16 @@ class EksNetworkArgs:
         return tuple(self.zones if self.nat == "per-zone" else self.zones[:1])
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if not self.zones and not self.subnet_ids:
-            raise ValueError(
-                "zones: is missing; name two or three zones of the region (aws ec2 "
-                "describe-availability-zones --region REGION lists your account's), or give "
-                "subnetIds"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if not self.zones and not self.subnet_ids:
+                raise Refusal(
+                    "zones",
+                    "is missing; name two or three zones of the region (aws ec2 "
+                    "describe-availability-zones --region REGION lists your account's), or give "
+                    "«subnetIds»",
+                )
+        refusals.check()
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
@@ -97,8 +101,8 @@ class EksNetworkArgs:
             return
         for key in ("zones", "cidr", "nat", "interface_endpoints"):
             if key in given:
-                raise ValueError(
-                    f"{camel(key)}: an existing VPC has its own; drop it, or drop subnetIds"
+                raise Refusal(
+                    camel(key), "an existing VPC has its own", remedy="drop it, or drop «subnetIds»"
                 )
 
     def check_in(self, region: str) -> None:
@@ -106,20 +110,24 @@ class EksNetworkArgs:
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
-                raise ValueError(
-                    f"zones[{position}]: {zone!r} is not a zone of {region}; give a name such as "
-                    f"{region}a, or an ID"
+                raise Refusal(
+                    ("zones", position),
+                    f"is not a zone of {region}; give a name such as {region}a, or an ID",
+                    given=zone,
                 )
             if zone == excluded:
-                raise ValueError(
-                    f"zones[{position}]: {zone!r} cannot host an EKS control plane; choose "
-                    "another zone"
+                raise Refusal(
+                    ("zones", position),
+                    "cannot host an EKS control plane; choose another zone",
+                    given=zone,
                 )
             # The excluded zone's name differs by account; only this one is well known.
             if zone == "us-east-1e":
-                raise ValueError(
-                    f"zones[{position}]: {zone!r} is {excluded} in most accounts, which cannot "
-                    "host an EKS control plane; choose another zone, or give IDs such as use1-az1"
+                raise Refusal(
+                    ("zones", position),
+                    f"is {excluded} in most accounts, which cannot host an EKS control plane",
+                    given=zone,
+                    remedy="choose another zone, or give IDs such as use1-az1",
                 )
 
 

@@ -15,12 +15,13 @@ from ..limits import (
     QUANTITY_OR_ZERO,
     UNIQUE,
     Limit,
-    check_limits,
+    limit_refusals,
     matching,
     one_of,
     sysctl_for_pods,
 )
 from ..on_change import Loss, OnChange
+from ..refusal import Refusal
 
 _USER_DATA = 12 * 1024
 """EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
@@ -158,23 +159,31 @@ class EksKubeletArgs:
     """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for key, one, other in (
-            ("evictionSoft", self.eviction_soft, self.eviction_soft_grace_period),
-            ("evictionSoftGracePeriod", self.eviction_soft_grace_period, self.eviction_soft),
-        ):
-            if lone := [signal for signal in one if signal not in other]:
-                partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
-                raise ValueError(
-                    f"{key}.{lone[0]}: the kubelet also needs it in {partner}; add it there"
-                )
-        cpus = [reserved.get("cpu") for reserved in (self.kube_reserved, self.system_reserved)]
-        none = cpus[0] is not None and not any(float(quantity.parse(cpu)) for cpu in cpus if cpu)
-        if self.cpu_manager_policy == "static" and none:
-            raise ValueError(
-                "kubeReserved.cpu: is 0, and with cpuManagerPolicy static the kubelet does not "
-                "start; reserve some, such as 500m"
+        refusals = limit_refusals(self)
+        with refusals:
+            for key, one, other in (
+                ("evictionSoft", self.eviction_soft, self.eviction_soft_grace_period),
+                ("evictionSoftGracePeriod", self.eviction_soft_grace_period, self.eviction_soft),
+            ):
+                if lone := [signal for signal in one if signal not in other]:
+                    partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
+                    raise Refusal(
+                        (key, lone[0]),
+                        f"the kubelet also needs it in {partner}",
+                        remedy="add it there",
+                    )
+        with refusals:
+            cpus = [reserved.get("cpu") for reserved in (self.kube_reserved, self.system_reserved)]
+            none = cpus[0] is not None and not any(
+                float(quantity.parse(cpu)) for cpu in cpus if cpu
             )
+            if self.cpu_manager_policy == "static" and none:
+                raise Refusal(
+                    ("kubeReserved", "cpu"),
+                    "is 0, and with cpuManagerPolicy static the kubelet does not start",
+                    remedy="reserve some, such as 500m",
+                )
+        refusals.check()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -222,17 +231,19 @@ def check_user_data(parts: Sequence[str], os: str) -> None:
         for position, part in enumerate(parts):
             if match := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):
                 # awsdocs/amazon-eks-user-guide latest/ug/nodes/launch-templates.adoc, 2026-11-24.
-                raise ValueError(
-                    f"userData[{position}]: EKS cannot merge {match.group().strip()!r}; write "
-                    "headers without quotes, and values without escaped ones"
+                raise Refusal(
+                    ("userData", position),
+                    f"EKS cannot merge {match.group().strip()!r}",
+                    remedy="write headers without quotes, and values without escaped ones",
                 )
     for position, part in enumerate(parts):
         if os == "al2023" and not part.startswith(_PARTS):
-            raise ValueError(
-                f"userData[{position}]: begins with neither #!, #cloud-config nor "
-                "apiVersion: node.eks.aws/v1alpha1; write a script, a cloud-config or a NodeConfig"
+            raise Refusal(
+                ("userData", position),
+                "begins with neither #!, #cloud-config nor apiVersion: node.eks.aws/v1alpha1",
+                remedy="write a script, a cloud-config or a NodeConfig",
             )
     if (size := sum(len(part.encode()) for part in parts)) > _USER_DATA:
-        raise ValueError(
-            f"userData: has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
+        raise Refusal(
+            "userData", f"has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
         )

@@ -11,7 +11,8 @@ from ..catalog.accelerators import GPUS
 from ..catalog.data_sheets import DATA_SHEETS
 from ..decode import camel
 from ..effect import Sent, Tries
-from ..limits import Limit, check_limits
+from ..limits import Limit, check_limits, limit_refusals
+from ..refusal import Refusal
 
 Count = Annotated[int, Ge(1)]
 Percentage = Annotated[int, Interval(ge=1, le=100)]
@@ -132,13 +133,16 @@ class EksNodeRepairArgs:
     because they also appear on healthy nodes."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for limit in _LIMITS:
-            check_one_of_two(self, f"{limit}_count", f"{limit}_percentage")
-        default = self.__dataclass_fields__
-        changed = [name for name in default if getattr(self, name) != default[name].default]
-        if not self.enabled and changed != ["enabled"]:
-            raise ValueError("enabled: is false, so the other keys have no effect; drop them")
+        refusals = limit_refusals(self)
+        with refusals:
+            for limit in _LIMITS:
+                check_one_of_two(self, f"{limit}_count", f"{limit}_percentage")
+        with refusals:
+            default = self.__dataclass_fields__
+            changed = [name for name in default if getattr(self, name) != default[name].default]
+            if not self.enabled and changed != ["enabled"]:
+                raise Refusal("enabled", "is false, so the other keys have no effect; drop them")
+        refusals.check()
 
     def overrides_on(self, gpu_model: str) -> list[EksNodeRepairOverrideArgs]:
         """The overrides that EKS gets for nodes with this key of `accelerators.GPUS`; empty if EKS
@@ -176,6 +180,6 @@ def without_effect(repair: EksNodeRepairArgs) -> Iterator[str]:
 def check_one_of_two(args: object, count: str, share: str) -> None:
     """Raises ValueError if both a count and a percentage are set."""
     if getattr(args, count) is not None and getattr(args, share) is not None:
-        raise ValueError(
-            f"{camel(count)}: cannot be combined with {camel(share)}; drop one of the two"
+        raise Refusal(
+            camel(count), f"cannot be combined with {camel(share)}", remedy="drop one of the two"
         )

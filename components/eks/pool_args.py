@@ -16,7 +16,7 @@ from ..decode import EXAMPLE, at, camel, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent, Tries
 from ..fallback import check_keys
-from ..limits import UNIQUE, Hint, Limit, check_limits, none_of, one_of
+from ..limits import UNIQUE, Hint, Limit, limit_refusals, none_of, one_of
 from ..on_change import OnChange
 from ..refusal import Range, Refusal
 from ..scalers import SCALERS, NotWith, check_scaler
@@ -317,27 +317,38 @@ class EksGpuNodeGroupArgs:
     """How nodes of this pool are removed, with `cluster.scaler` karpenter or auto-mode."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        self._check_instance_types()
-        self._check_image()
-        if self.sharing is not None:
-            self._check_sharing(self.sharing)
-        self._check_counts()
-        types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        reservations.check_choices(self.fallback)
-        reservations.check(self.purchases, self.reservation, types, self.min_nodes)
-        self._check_warm_pool()
-        check_taints(self.taints, self.startup_taints)
-        taints = len(self.taints) + len(self.startup_taints)
-        most = _MAX_TAGS - len(self._discovered)
-        if len(self.labels) + taints > most:
-            raise ValueError(
-                f"labels: {len(self.labels)} labels and {taints} taints exceed the tags of an "
-                f"Auto Scaling group; allowed: {most} together"
-            )
-        check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
-        check_user_data(self.user_data, self.os)
-        self._check_max_pods()
+        refusals = limit_refusals(self)
+        refusals.each(self._check_instance_types, self._check_image)
+        with refusals:
+            if self.sharing is not None:
+                self._check_sharing(self.sharing)
+        with refusals:
+            self._check_counts()
+        with refusals:
+            reservations.check_choices(self.fallback)
+        with refusals:
+            types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+            reservations.check(self.purchases, self.reservation, types, self.min_nodes)
+        with refusals:
+            self._check_warm_pool()
+        with refusals:
+            check_taints(self.taints, self.startup_taints)
+        with refusals:
+            taints = len(self.taints) + len(self.startup_taints)
+            most = _MAX_TAGS - len(self._discovered)
+            if len(self.labels) + taints > most:
+                raise Refusal(
+                    "labels",
+                    f"{len(self.labels)} labels and {taints} taints exceed the tags of an Auto "
+                    f"Scaling group; allowed: {most} together",
+                )
+        with refusals:
+            check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
+        with refusals:
+            check_user_data(self.user_data, self.os)
+        with refusals:
+            self._check_max_pods()
+        refusals.check()
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -484,27 +495,31 @@ class EksGpuNodeGroupArgs:
             return
         for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
             if nodes:
-                raise ValueError(
-                    f"{key}: {nodes} is not possible with fallback and cluster.scaler "
-                    "cluster-autoscaler: each choice is a node group with its own size, and "
-                    "starts without nodes; drop the key"
+                raise Refusal(
+                    key,
+                    "is not possible with fallback and cluster.scaler cluster-autoscaler: each "
+                    "choice is a node group with its own size, and starts without nodes",
+                    given=nodes,
+                    remedy="drop the key",
                 )
         check_priorities(cluster.autoscaler)
         longest = max(map(len, self.node_groups(name))) + len("-ami-")
         if longest > _MAX_PREFIX:
-            raise ValueError(
-                f"fallback: the name of a node group for each choice begins with the pool's, which "
-                f"is too long; allowed: {len(name) - longest + _MAX_PREFIX} characters"
+            raise Refusal(
+                "fallback",
+                "the name of a node group for each choice begins with the pool's, which is too "
+                f"long; allowed: {len(name) - longest + _MAX_PREFIX} characters",
             )
 
     def _check_auto_mode(self) -> None:
         for kind in self.instance_types:
             family = kind.partition(".")[0]
             if family not in catalog.AUTO_MODE_FAMILIES:
-                raise ValueError(
-                    f"instanceTypes: {kind} is not possible with cluster.scaler auto-mode: EKS "
-                    f"Auto Mode has no instances of the family {family}; choose another, or set "
-                    "cluster.scaler: cluster-autoscaler or karpenter"
+                raise Refusal(
+                    "instanceTypes",
+                    f"{kind} is not possible with cluster.scaler auto-mode: EKS Auto Mode has no "
+                    f"instances of the family {family}",
+                    remedy="choose another, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
         # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
         for key, value, allowed in (
@@ -595,14 +610,13 @@ class EksGpuNodeGroupArgs:
             ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
             if chosen and not offered:
-                raise ValueError(
-                    f"{key}: the cluster's network is configured by the key {other}; use that"
+                raise Refusal(
+                    key, f"the cluster's network is configured by the key {other}; use that"
                 )
             for place in chosen:
                 if place not in offered:
-                    raise ValueError(
-                        f"{key}: {place!r} is not in the cluster's network; allowed: "
-                        f"{', '.join(offered)}"
+                    raise Refusal(
+                        key, "is not in the cluster's network", given=place, allowed=offered
                     )
         key = "subnetIds" if network.subnet_ids else "zones"
         block = "capacity-block" in self.purchases
@@ -614,9 +628,11 @@ class EksGpuNodeGroupArgs:
             and cluster.version in catalog.AMI_RELEASES
             and not re.fullmatch(rf"{re.escape(cluster.version)}\.[0-9]+-[0-9]{{8}}", release)
         ):
-            raise ValueError(
-                f"releaseVersion: {release!r} is not an image for Kubernetes {cluster.version}; "
-                f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
+            raise Refusal(
+                "releaseVersion",
+                f"is not an image for Kubernetes {cluster.version}",
+                given=release,
+                remedy=f"give one such as {catalog.AMI_RELEASES[cluster.version]}",
             )
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
@@ -694,65 +710,72 @@ class EksGpuNodeGroupArgs:
         for position, name in enumerate(self.instance_types[1:], start=1):
             row = catalog.INSTANCE_TYPES[name]
             if (row.gpus, row.gpu_model, row.arch) != (first.gpus, first.gpu_model, first.arch):
-                raise ValueError(
-                    f"instanceTypes[{position}]: {name} has {_shape(row)}, {first.name} has "
-                    f"{_shape(first)}; put only instance types with the same GPUs into one pool"
+                raise Refusal(
+                    ("instanceTypes", position),
+                    f"{name} has {_shape(row)}, {first.name} has {_shape(first)}",
+                    remedy="put only instance types with the same GPUs into one pool",
                 )
             if row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
-                raise ValueError(
-                    f"instanceTypes[{position}]: {name} is smaller than {first.name}; put the "
-                    "smallest first: the autoscaler assumes that all have the resources of the "
-                    "first"
+                raise Refusal(
+                    ("instanceTypes", position),
+                    f"{name} is smaller than {first.name}; put the smallest first: the "
+                    "autoscaler assumes that all have the resources of the first",
                 )
         accelerator = catalog.accelerator_label(self.gpu_model)
         if self.accelerator not in (None, accelerator):
-            raise ValueError(
-                f"accelerator: {self.accelerator!r} contradicts {first.name}, which carries "
-                f"{accelerator}; drop one of the two"
+            raise Refusal(
+                "accelerator",
+                f"contradicts {first.name}, which carries {accelerator}; drop one of the two",
+                given=self.accelerator,
             )
         if self.gpus_per_node not in (None, self.gpus):
-            raise ValueError(
-                f"gpusPerNode: {self.gpus_per_node} contradicts {first.name}, which carries "
-                f"{self.gpus}; drop the key"
+            raise Refusal(
+                "gpusPerNode",
+                f"contradicts {first.name}, which carries {self.gpus}; drop the key",
+                given=self.gpus_per_node,
             )
 
     def _check_image(self) -> None:
         release = self.release_version if self.device_plugin == "nvidia" else None
         if self.os == "al2023" and release and release[-8:] < catalog.TOOLKIT_SINCE:
-            raise ValueError(
-                f"releaseVersion: {release!r} has an NVIDIA toolkit older than 1.18, with which "
-                f"GPU pods do not start; give one from {catalog.TOOLKIT_SINCE} or later, or drop "
-                "the key for the newest"
+            raise Refusal(
+                "releaseVersion",
+                "has an NVIDIA toolkit older than 1.18, with which GPU pods do not start; give "
+                f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest",
+                given=release,
             )
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
-            if refusal := catalog.image_refusal(instance, self.os, self.release_version):
-                raise ValueError(": ".join(refusal))
+            if refused := catalog.image_refusal(instance, self.os, self.release_version):
+                raise Refusal(*refused)
         if self.ami_id is not None and self.release_version is not None:
-            raise ValueError(
-                "releaseVersion: applies only to EKS images, and amiId names another image; drop "
-                "one of the two"
+            raise Refusal(
+                "releaseVersion",
+                "applies only to EKS images, and amiId names another image; drop one of the two",
             )
         if self.device_plugin == "none" and self.os == "bottlerocket":
             # The setting that disables it was merged after Bottlerocket 1.54, the newest release
             # with documented settings (bottlerocket-core-kit PR 914, read 2026-11-24).
-            raise ValueError(
-                "devicePlugin: none cannot be combined with os bottlerocket, whose host runs the "
-                "device plugin as a service; use os al2023"
+            raise Refusal(
+                "devicePlugin",
+                "none cannot be combined with os bottlerocket, whose host runs the device plugin "
+                "as a service; use os al2023",
             )
         if self.ami_type not in (None, self.image):
-            raise ValueError(
-                f"amiType: {self.ami_type!r} contradicts os {self.os} on "
-                f"{self.instance_type.name}, which is {self.image}; drop the key"
+            raise Refusal(
+                "amiType",
+                f"contradicts os {self.os} on {self.instance_type.name}, which is {self.image}",
+                given=self.ami_type,
+                remedy="drop the key",
             )
 
     def check_located(self, region: str) -> None:
         """Raises ValueError for a topology-aware pool in a region without instance topology."""
         if self.topology_aware and region not in catalog.LOCATED_REGIONS:
-            raise ValueError(
-                f"topologyAware: EC2 does not say where instances in {region} are, and Kueue would "
-                "place no job on this pool; drop the key, or use a region that is listed in "
-                "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/"
-                "ec2-instance-topology-prerequisites.html"
+            raise Refusal(
+                "topologyAware",
+                f"EC2 does not say where instances in {region} are, and Kueue would place no job "
+                "on this pool; drop the key, or use a region that is listed in "
+                "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html",
             )
 
     def _check_topology(self) -> None:
@@ -760,16 +783,17 @@ class EksGpuNodeGroupArgs:
             return
         for name in self.instance_types:
             if not catalog.INSTANCE_TYPES[name].located:
-                raise ValueError(
-                    f"topologyAware: EC2 does not say where {name} instances are; families of "
-                    f"which it does: {', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; "
-                    "drop the key"
+                raise Refusal(
+                    "topologyAware",
+                    f"EC2 does not say where {name} instances are; families of which it does: "
+                    f"{', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; drop the key",
                 )
         if self.fallback or "capacity-block" in self.purchases:
             way = "fallback" if self.fallback else "capacityType capacity-block"
-            raise ValueError(
-                f"topologyAware: is not possible with {way}, with which a pool has no minNodes: "
-                "Kueue places pods only on nodes that exist; drop the key"
+            raise Refusal(
+                "topologyAware",
+                f"is not possible with {way}, with which a pool has no minNodes: Kueue places "
+                "pods only on nodes that exist; drop the key",
             )
         check_fixed(self.min_nodes, self.max_nodes)
 
@@ -782,40 +806,42 @@ class EksGpuNodeGroupArgs:
         max_pods = self.max_pods
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if max_pods and row.max_pods is not None and max_pods > row.max_pods:
-                raise ValueError(
-                    f"kubelet.maxPods: {max_pods} is above {row.max_pods}, the number of pods for "
-                    f"which {row.name} has addresses; lower it"
+                raise Refusal(
+                    ("kubelet", "maxPods"),
+                    f"is above {row.max_pods}, the number of pods for which {row.name} has "
+                    "addresses; lower it",
+                    given=max_pods,
                 )
 
     def _check_warm_pool(self) -> None:
         if self.warm_pool is None:
             return
-        try:
-            self.warm_pool.check(
-                nodes=(self.min_nodes, self.max_nodes),
-                purchases=self.purchases,
-                os=self.os,
-                own_image=self.ami_id is not None,
-            )
-        except ValueError as error:
-            raise ValueError(f"warmPool{error}") from None
+        at(
+            "warmPool",
+            self.warm_pool.check,
+            nodes=(self.min_nodes, self.max_nodes),
+            purchases=self.purchases,
+            os=self.os,
+            own_image=self.ami_id is not None,
+        )
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:
         if self.device_plugin == "none":
-            raise ValueError(
-                "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+            raise Refusal(
+                "sharing", "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
             )
-        try:
-            sharing.check(
-                os=self.os, gpu_model=self.gpu_model, release_version=self.release_version
-            )
-        except ValueError as error:
-            raise ValueError(f"sharing.{error}") from None
+        at(
+            "sharing",
+            sharing.check,
+            os=self.os,
+            gpu_model=self.gpu_model,
+            release_version=self.release_version,
+        )
 
     def _check_counts(self) -> None:
         if self.min_nodes > self.max_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            raise Refusal(
+                "minNodes", f"is above maxNodes {self.max_nodes}; lower it", given=self.min_nodes
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
 

@@ -7,6 +7,7 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, POOL_LABEL, Taint
 from ..limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
+from ..refusal import Refusal
 
 
 def _length(key: str) -> str | None:
@@ -48,5 +49,5 @@ def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
                 "effect; drop it"
             )
         if reason is not None:
-            raise ValueError(f"{path}: {taint.key!r} {reason}")
+            raise Refusal(path, f"{reason}", given=taint.key)
         seen.add(taint.key)

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..refusal import Refusal
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsProviderArgs:
@@ -37,10 +39,11 @@ def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
     """
     for key, variables in ENVIRONMENT_INSTEAD.items():
         if config.get(f"aws:{key}"):
-            raise ValueError(
-                f"aws:{key}: only the AWS provider reads it, so that aws eks get-token could not "
-                f"sign in to the cluster as the same identity; remove it, and set {variables} in "
-                "the environment or use aws:profile"
+            raise Refusal(
+                f"aws:{key}",
+                "only the AWS provider reads it, so that aws eks get-token could not sign in to "
+                "the cluster as the same identity",
+                remedy=f"remove it, and set {variables} in the environment or use aws:profile",
             )
     profile = config.get("aws:profile") or None
     return AwsProviderArgs(region=region, profile=profile, role=_assumed_role(config))
@@ -53,21 +56,24 @@ def _assumed_role(config: Mapping[str, str]) -> str | None:
         maps = list(json.loads(text))
         roles = [str(role["roleArn"]) for role in maps]
     except (ValueError, TypeError, KeyError):
-        raise ValueError(
-            f"aws:assumeRoles: {text!r} is not a list of maps; set it with pulumi config set "
-            "--path 'aws:assumeRoles[0].roleArn' ARN"
+        raise Refusal(
+            "aws:assumeRoles",
+            "is not a list of maps",
+            given=text,
+            remedy="set it with pulumi config set --path 'aws:assumeRoles[0].roleArn' ARN",
         ) from None
     if len(roles) > 1:
-        raise ValueError(
-            f"aws:assumeRoles: has {len(roles)} roles, and aws eks get-token can assume only one; "
-            "give the last one, and configure the others in the profile"
+        raise Refusal(
+            "aws:assumeRoles",
+            f"has {len(roles)} roles, and aws eks get-token can assume only one",
+            remedy="give the last one, and configure the others in the profile",
         )
     # https://github.com/aws/aws-cli/issues/5942, open on 2026-11-23.
     if any(role.get("externalId") for role in maps):
-        raise ValueError(
-            "aws:assumeRoles[0].externalId: aws eks get-token has no option for an external ID, so "
-            "that nobody could sign in to the cluster; put role_arn, external_id and "
-            "source_profile into a profile of ~/.aws/config, set aws:profile to its name, and "
-            "remove aws:assumeRoles"
+        raise Refusal(
+            ("aws:assumeRoles", 0, "externalId"),
+            "aws eks get-token has no option for an external ID, so that nobody could sign in to "
+            "the cluster; put role_arn, external_id and source_profile into a profile of "
+            "~/.aws/config, set aws:profile to its name, and remove aws:assumeRoles",
         )
     return roles[0] if roles else None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pulumi
 
 from ..catalog import eks as catalog
+from ..refusal import Refusal
 from ..scalers import Scaler
 
 _AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
@@ -33,9 +34,10 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """
     if before and release and _is_older(release, before):
-        raise ValueError(
-            f"{path}.releaseVersion: {release} is older than the group's {before}, and EKS cannot "
-            "downgrade a node group; drop the key, or add another pool with it"
+        raise Refusal(
+            (path, "releaseVersion"),
+            f"{release} is older than the group's {before}, and EKS cannot downgrade a node group",
+            remedy="drop the key, or add another pool with it",
         )
 
 
@@ -81,15 +83,17 @@ def check_version(
         return
     major, minor = _minor(before)
     if _minor(version) < (major, minor):
-        raise ValueError(
-            f"{key}: {version} is older than {before}, which {path} runs, and EKS would roll it "
-            f'back; set "{before}", or, if it has been rolled back already, pulumi up --refresh'
+        raise Refusal(
+            key,
+            f"{version} is older than {before}, which {path} runs, and EKS would roll it back",
+            remedy=f'set "{before}", or, if it has been rolled back already, pulumi up --refresh',
         )
     if not ahead and _minor(version) > (major, minor + 1):
-        raise ValueError(
-            f"{key}: {version} is more than one minor after {before}, which {path} runs, and EKS "
-            f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been upgraded '
-            "since, pulumi up --refresh"
+        raise Refusal(
+            key,
+            f"{version} is more than one minor after {before}, which {path} runs, and EKS "
+            f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been '
+            "upgraded since, pulumi up --refresh",
         )
 
 

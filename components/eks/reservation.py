@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from ..catalog.eks import InstanceType
 from ..limits import matching
+from ..refusal import Keys, Refusal
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
@@ -50,9 +51,10 @@ _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
 def check_choices(fallback: Sequence[str]) -> None:
     """Raises ValueError for choices that a pool cannot combine."""
     if {*_RESERVED} <= {*fallback}:
-        raise ValueError(
-            "fallback: lists both reservation and capacity-block, and a pool can have only one "
-            "reservation; drop one of the two"
+        raise Refusal(
+            "fallback",
+            "lists both reservation and capacity-block, and a pool can have only one reservation",
+            remedy="drop one of the two",
         )
 
 
@@ -63,11 +65,11 @@ def check_order(fallback: Sequence[str]) -> None:
     """
     in_order = sorted(fallback, key=_ORDER.index)
     if list(fallback) != in_order:
-        raise ValueError(
-            f"fallback: {', '.join(fallback)} is not an order that Karpenter can follow, because "
-            "it uses reserved capacity first and then the cheapest; write "
-            f"[{', '.join(in_order)}], or create two pools and give the first a larger "
-            "karpenter.weight"
+        raise Refusal(
+            "fallback",
+            f"{', '.join(fallback)} is not an order that Karpenter can follow, because it uses "
+            f"reserved capacity first and then the cheapest; write [{', '.join(in_order)}], or "
+            "create two pools and give the first a larger karpenter.weight",
         )
 
 
@@ -78,46 +80,54 @@ def check(
     block = "capacity-block" in purchases
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
-        raise ValueError("reservation: is missing; name the reservation that the nodes use")
+        raise Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
     if not reserved and reservation is not None:
         key = "fallback" if len(purchases) > 1 else "capacityType"
-        raise ValueError(
-            f"reservation: is not used with {key} {', '.join(purchases)}; name "
-            f"{' or '.join(_RESERVED)} in capacityType or fallback, or drop the key"
+        raise Refusal(
+            "reservation",
+            f"is not used with {key} {', '.join(purchases)}",
+            remedy=f"name {' or '.join(_RESERVED)} in capacityType or fallback, or drop the key",
         )
     first = types[0]
     for position, way in enumerate(purchases):
-        key = f"fallback[{position}]" if len(purchases) > 1 else "capacityType"
+        key: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
         if first.blocks == "only" and way != "capacity-block":
-            raise ValueError(
-                f"{key}: EC2 has {first.name} only in Capacity Blocks; set capacityType: "
-                "capacity-block, with the block's reservation"
+            raise Refusal(
+                key,
+                f"EC2 has {first.name} only in Capacity Blocks",
+                remedy="set capacityType: capacity-block, with the block's reservation",
             )
         if first.blocks == "none" and way == "capacity-block":
-            raise ValueError(
-                f"{key}: EC2 does not offer {first.name} in Capacity Blocks; use reservation, "
-                "with an on-demand Capacity Reservation"
+            raise Refusal(
+                key,
+                f"EC2 does not offer {first.name} in Capacity Blocks",
+                remedy="use reservation, with an on-demand Capacity Reservation",
             )
     if reservation is None:
         return
     if block and is_group(reservation):
         # eks/latest/userguide/capacity-blocks-mng.html requires a CapacityReservationId.
-        raise ValueError(
-            f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
-            "its own ID only; give that, such as cr-0123456789abcdef0"
+        raise Refusal(
+            "reservation",
+            "is a resource group, and EKS takes a Capacity Block by its own ID only",
+            given=reservation,
+            remedy="give that, such as cr-0123456789abcdef0",
         )
     if len(types) > 1 and not is_group(reservation):
-        raise ValueError(
-            "instanceTypes: a Capacity Block reserves one instance type; list only that one"
+        raise Refusal(
+            "instanceTypes",
+            f"{'a Capacity Block' if block else reservation} reserves one instance type",
+            remedy="list only that one"
             if block
-            else f"instanceTypes: {reservation} reserves one instance type; list only that one, "
-            "or, with cluster.scaler cluster-autoscaler, name the resource group of several "
-            "reservations"
+            else "list only that one, or, with cluster.scaler cluster-autoscaler, name the "
+            "resource group of several reservations",
         )
     if block and min_nodes:
-        raise ValueError(
-            f"minNodes: {min_nodes} is not possible with a Capacity Block, whose nodes "
-            "exist only between its start and its end; allowed: 0"
+        raise Refusal(
+            "minNodes",
+            "is not possible with a Capacity Block, whose nodes exist only between its start and "
+            "its end; allowed: 0",
+            given=min_nodes,
         )
 
 
@@ -125,10 +135,11 @@ def check_scaler(reservation: str | None, scaler: str) -> None:
     """Raises ValueError for a resource group if the scaler needs single reservations."""
     if scaler != "cluster-autoscaler" and reservation is not None and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
-        raise ValueError(
-            f"reservation: {reservation!r} is not possible with cluster.scaler {scaler}: it takes "
-            "a reservation by its ID; give one such as cr-0123456789abcdef0, or set "
-            "cluster.scaler: cluster-autoscaler"
+        raise Refusal(
+            "reservation",
+            f"is not possible with cluster.scaler {scaler}: it takes a reservation by its ID; "
+            "give one such as cr-0123456789abcdef0, or set cluster.scaler: cluster-autoscaler",
+            given=reservation,
         )
 
 
@@ -138,11 +149,12 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
     if reservation is None or is_group(reservation) or len(places) == 1:
         return
     what = "a Capacity Block" if block else "a Capacity Reservation"
-    raise ValueError(
-        f"{key}: {what} is in one zone; name {'the subnet in ' * (key == 'subnetIds')}the zone "
-        f"of {reservation}, which this command prints: aws ec2 describe-capacity-reservations "
+    raise Refusal(
+        key,
+        f"{what} is in one zone; name {'the subnet in ' * (key == 'subnetIds')}the zone of "
+        f"{reservation}, which this command prints: aws ec2 describe-capacity-reservations "
         f"--region REGION --capacity-reservation-ids {reservation} --query "
-        "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'"
+        "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'",
     )
 
 
@@ -152,7 +164,8 @@ def check_region(reservation: str | None, region: str) -> None:
         return
     there = reservation.split(":")[3]
     if there != region:
-        raise ValueError(
-            f"reservation: {reservation!r} is a resource group of {there}, and aws:region is "
-            f"{region}; name one of {region}"
+        raise Refusal(
+            "reservation",
+            f"is a resource group of {there}, and aws:region is {region}; name one of {region}",
+            given=reservation,
         )

@@ -12,6 +12,7 @@ from ..catalog import eks_regions
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
 from ..decode import NAMESPACE, at, required
+from ..refusal import Refusal
 from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
@@ -173,9 +174,9 @@ def resolve(
     """Resolves the settings; raises ValueError with one line that begins with the key's path."""
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
-        raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
+        raise Refusal("aws:region", "is not a region; give one such as us-east-1", given=region)
     if meant := meant_region(region):
-        raise ValueError(f"aws:region: {region} is not a region; did you mean {meant!r}?")
+        raise Refusal("aws:region", f"{region} is not a region", remedy=f"did you mean {meant!r}?")
     provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
     at(f"{NAMESPACE}:cluster", check_policies, cluster, region)
@@ -195,16 +196,16 @@ def resolve(
             continue
         other, held = holders.setdefault(pool.reservation, (name, pool))
         if list(held.instance_types) != list(pool.instance_types):
-            raise ValueError(
-                f"{NAMESPACE}:gpuPools.{name}.reservation: {pool.reservation} reserves one "
-                f"instance type, and pool {other} uses it for {held.instance_types[0]}; name "
-                "another reservation"
+            raise Refusal(
+                (f"{NAMESPACE}:gpuPools", name, "reservation"),
+                f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
+                f"{held.instance_types[0]}; name another reservation",
             )
     for name in cluster.cpu_pools:
         if name in pools:
-            raise ValueError(
-                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
-                "another"
+            raise Refusal(
+                (f"{NAMESPACE}:cluster", "cpuPools", name),
+                "is also the name of a GPU pool; choose another",
             )
     return EksSettings(
         provider=provider,
@@ -239,14 +240,15 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
     taken = _TAKEN.get(cluster.scaler, {})
     for name, path in paths.items():
         if name in taken:
-            raise ValueError(f"{path}: is the name of {taken[name]}; give the pool another name")
+            raise Refusal(path, f"is the name of {taken[name]}; give the pool another name")
     least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
     least |= {name: pool.min_nodes for name, pool in pools.items()}
     for name, nodes in least.items():
         if nodes and (other := paths.get(f"{name}-static")):
-            raise ValueError(
-                f"{other}: is the name of the NodePool for the minNodes of pool {name}; "
-                "give the pool another name"
+            raise Refusal(
+                other,
+                f"is the name of the NodePool for the minNodes of pool {name}",
+                remedy="give the pool another name",
             )
 
 
@@ -260,32 +262,35 @@ def check_existing(
             ("sharing", getattr(pool, "sharing", None), "NodeOverlay"),
         ):
             if value:
-                raise ValueError(
-                    f"{path}.{key}: needs Karpenter's feature gate {gate}, which its owner must "
-                    "enable; drop the key, or set cluster.karpenter to {} to install one here"
+                raise Refusal(
+                    (path, key),
+                    f"needs Karpenter's feature gate {gate}, which its owner must enable",
+                    remedy="drop the key, or set cluster.karpenter to {} to install one here",
                 )
     if isinstance(pool, EksCpuPoolArgs):
         return
     if pool.ami_id is not None and SCALERS[cluster.scaler].node_groups:
-        raise ValueError(
-            f"{path}.amiId: is supported only on clusters that the stack creates; drop the key"
+        raise Refusal(
+            (path, "amiId"), "is supported only on clusters that the stack creates; drop the key"
         )
     if pool.security_group_ids and not cluster.network.security_group_ids:
-        raise ValueError(
-            f"{path}.securityGroupIds: replaces the security group that EKS created with the "
-            "cluster; name that one, or the one of the other nodes, in "
-            "cluster.network.securityGroupIds"
+        raise Refusal(
+            (path, "securityGroupIds"),
+            "replaces the security group that EKS created with the cluster; name that one, or "
+            "the one of the other nodes, in cluster.network.securityGroupIds",
         )
     shared = cluster.network.security_group_ids
     for group in pool.security_group_ids:
         if group in shared:
-            raise ValueError(
-                f"{path}.securityGroupIds: {group} is also in cluster.network.securityGroupIds, "
-                "whose groups every pool has; drop it here"
+            raise Refusal(
+                (path, "securityGroupIds"),
+                f"{group} is also in cluster.network.securityGroupIds, whose groups every pool has",
+                remedy="drop it here",
             )
     if (number := len(shared) + len(pool.security_group_ids)) > catalog.MAX_SECURITY_GROUPS:
-        raise ValueError(
-            f"{path}.securityGroupIds: the {len(pool.security_group_ids)} groups and the "
-            f"{len(shared)} of cluster.network.securityGroupIds are {number}, and a network "
-            f"interface has at most {catalog.MAX_SECURITY_GROUPS}; drop some"
+        raise Refusal(
+            (path, "securityGroupIds"),
+            f"the {len(pool.security_group_ids)} groups and the {len(shared)} of "
+            f"cluster.network.securityGroupIds are {number}, and a network interface has at most "
+            f"{catalog.MAX_SECURITY_GROUPS}; drop some",
         )

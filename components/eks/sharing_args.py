@@ -9,6 +9,7 @@ from annotated_types import Interval
 from ..catalog.accelerators import GPUS
 from ..effect import Sent
 from ..limits import Limit, check_limits
+from ..refusal import Refusal
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)
@@ -50,13 +51,14 @@ class EksSharingArgs:
         if self.strategy != "mps":
             return
         if not GPUS[gpu_model].supports_mps:
-            raise ValueError(
-                f"strategy: mps does not keep clients' memory apart on {gpu_model}; use "
-                "time-slicing"
+            raise Refusal(
+                "strategy",
+                f"mps does not keep clients' memory apart on {gpu_model}; use time-slicing",
             )
         release = _RELEASE.match(release_version or "") if os == "bottlerocket" else None
         if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
-            raise ValueError(
-                f"strategy: mps is not supported by Bottlerocket {release[0]}; raise "
-                "releaseVersion to 1.54.0 or later, or use time-slicing"
+            raise Refusal(
+                "strategy",
+                f"mps is not supported by Bottlerocket {release[0]}",
+                remedy="raise releaseVersion to 1.54.0 or later, or use time-slicing",
             )

@@ -9,9 +9,10 @@ from annotated_types import MinLen
 
 from ..access import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
-from ..decode import EXAMPLE, NAMESPACE, shown
+from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
-from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, check_limits, pattern
+from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, limit_refusals, pattern
+from ..refusal import Keys, Refusal
 
 # IAM Identity Center's roles have a path:
 # docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html, 2026-11-26.
@@ -77,50 +78,59 @@ class EksUserArgs:
     `edit`, those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for position, namespace in enumerate(self.namespaces):
-            if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
-                raise ValueError(
-                    f"namespaces[{position}]: edit in {namespace} would give access to the "
-                    "service accounts of Kubernetes or of controllers; give a namespace that "
-                    "belongs to the group"
+        refusals = limit_refusals(self)
+        with refusals:
+            for position, namespace in enumerate(self.namespaces):
+                if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
+                    raise Refusal(
+                        ("namespaces", position),
+                        f"edit in {namespace} would give access to the service accounts of "
+                        "Kubernetes or of controllers; give a namespace that belongs to the group",
+                    )
+        with refusals:
+            if self.namespaces and self.access is None:
+                raise Refusal("namespaces", "has no effect without access; set access, or drop it")
+        with refusals:
+            if self.access == "edit" and not self.namespaces:
+                raise Refusal(
+                    "access",
+                    "edit in every namespace would include the system namespaces; list namespaces",
                 )
-        if self.namespaces and self.access is None:
-            raise ValueError("namespaces: has no effect without access; set access, or drop it")
-        if self.access == "edit" and not self.namespaces:
-            raise ValueError(
-                "access: edit in every namespace would include the system namespaces; list "
-                "namespaces"
-            )
+        refusals.check()
 
 
-def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[str, str]]:
-    """Key in the cluster's block -> ARN, in pairs."""
+def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[Keys, str]]:
+    """Path in the cluster's block -> ARN, in pairs."""
     for group, user in users.items():
         for position, arn in enumerate(user.principals):
-            yield f"users.{group}.principals[{position}]", arn
+            yield ("users", group, "principals", position), arn
 
 
 def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = ()) -> None:
     """Refuses an administrator among the users, and two ARNs of one name, of which at most one
     exists."""
-    seen: dict[str | None, tuple[str, str]] = {}
-    of_admins = [(f"admins[{position}]", arn) for position, arn in enumerate(admins)]
+    seen: dict[str | None, tuple[Keys, str]] = {}
+    of_admins: list[tuple[Keys, str]] = [(("admins", n), arn) for n, arn in enumerate(admins)]
     for key, arn in [*of_admins, *principals(users)]:
         before, other = seen.setdefault(iam_name(arn), (key, arn))
-        if key.startswith("users.") and before.startswith("admins["):
+        if (key[0], before[0]) == ("users", "admins"):
             spelled = "" if other == arn else f", as {other!r},"
-            raise ValueError(
-                f"{key}: {arn!r} is also in admins{spelled} and already has all permissions; "
-                "remove it from one of the two"
+            raise Refusal(
+                key,
+                f"is also in admins{spelled} and already has all permissions",
+                given=arn,
+                remedy="remove it from one of the two",
             )
         if other != arn:
             kind = "role" if ":role/" in arn else "user"
-            raise ValueError(
-                f"{key}: {arn!r} is {other!r} of {NAMESPACE}:cluster.{before} in another spelling, "
-                f"and an account has one {kind} of a name, whatever its path and case; give both "
-                f"as this command prints it: aws iam get-{kind} --{kind}-name "
-                f"{arn.rpartition('/')[2]} --query {kind.title()}.Arn"
+            raise Refusal(
+                key,
+                f"is {other!r} of OTHER in another spelling, and an account has one {kind} of a "
+                "name, whatever its path and case",
+                given=arn,
+                other=before,
+                remedy=f"give both as this command prints it: aws iam get-{kind} --{kind}-name "
+                f"{arn.rpartition('/')[2]} --query {kind.title()}.Arn",
             )
 
 

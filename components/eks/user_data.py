@@ -15,6 +15,7 @@ from typing import Any
 
 from ..cluster import Sharing, Taint
 from ..decode import camel
+from ..refusal import Refusal
 from .node_args import EksKubeletArgs
 
 EVICTION = {
@@ -88,9 +89,9 @@ def bottlerocket(
     for key in ("kube_reserved", "system_reserved"):
         if "pid" in getattr(kubelet, key, {}):
             # bottlerocket-settings-sdk, modeled-types, KubernetesReservedResourceKey, 2026-11-24.
-            raise ValueError(
-                f"kubelet.{camel(key)}.pid: is not a setting of Bottlerocket; leave it out, or "
-                "use os: al2023"
+            raise Refusal(
+                ("kubelet", camel(key), "pid"),
+                "is not a setting of Bottlerocket; leave it out, or use os: al2023",
             )
     settings: dict[str, Any] = {}
     if bootstrap:
@@ -112,8 +113,8 @@ def bottlerocket(
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(
-            f"userData: cannot be merged with this stack's settings as TOML: {error}"
+        raise Refusal(
+            "userData", f"cannot be merged with this stack's settings as TOML: {error}"
         ) from None
     return text or None
 

@@ -13,7 +13,7 @@ from annotated_types import Ge
 from ..catalog import eks as catalog
 from ..decode import EXAMPLE
 from ..effect import Sent, Tries
-from ..limits import Hint, Limit, check_limits, one_of
+from ..limits import Hint, Limit, limit_refusals, one_of
 from ..refusal import Refusal
 
 _STATES = ("stopped", "running")
@@ -53,12 +53,15 @@ class EksWarmPoolArgs:
     terminates its nodes itself, so that this concerns other changes of the size."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.min_size > self.max_group_prepared_capacity:
-            raise ValueError(
-                f"minSize: {self.min_size} is above maxGroupPreparedCapacity; allowed: 0 to "
-                f"{self.max_group_prepared_capacity}"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.min_size > self.max_group_prepared_capacity:
+                raise Refusal(
+                    "minSize",
+                    f"{self.min_size} is above maxGroupPreparedCapacity",
+                    remedy=f"allowed: 0 to {self.max_group_prepared_capacity}",
+                )
+        refusals.check()
 
     def instances(self, nodes: int) -> int:
         """How many wait while the pool has so many nodes."""
@@ -67,47 +70,52 @@ class EksWarmPoolArgs:
     def check(
         self, *, nodes: tuple[int, int], purchases: Sequence[str], os: str, own_image: bool
     ) -> None:
-        """Raises ValueError if a pool of `nodes`, least and most, cannot have it; the message
-        continues the path of the warm pool."""
+        """Raises ValueError if a pool of `nodes`, least and most, cannot have it."""
         least, most = nodes
         if len(purchases) > 1:
-            raise ValueError(
-                ": is not possible with fallback, of which each choice is a node group that would "
-                "have a warm pool of its own; set capacityType instead, or drop the key"
+            raise Refusal(
+                (),
+                "is not possible with fallback, of which each choice is a node group that would "
+                "have a warm pool of its own; set capacityType instead, or drop the key",
             )
         if "spot" in purchases:
             # docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
-            raise ValueError(
-                ": is not possible with capacityType spot, because EC2 Auto Scaling keeps no Spot "
-                "instances warm; set capacityType: on-demand, or drop the key"
+            raise Refusal(
+                (),
+                "is not possible with capacityType spot, because EC2 Auto Scaling keeps no Spot "
+                "instances warm; set capacityType: on-demand, or drop the key",
             )
         if "capacity-block" in purchases:
-            raise ValueError(
-                ": is not possible with capacityType capacity-block, whose instances are paid for "
-                "from its start to its end, stopped or not; set desiredNodes once the block has "
-                "started, or drop the key"
+            raise Refusal(
+                (),
+                "is not possible with capacityType capacity-block, whose instances are paid for "
+                "from its start to its end, stopped or not",
+                remedy="set desiredNodes once the block has started, or drop the key",
             )
         if own_image:
-            raise ValueError(
-                ": is not possible with amiId, because EKS has warm pools only with its own "
-                "images; drop one of the two"
+            raise Refusal(
+                (),
+                "is not possible with amiId, because EKS has warm pools only with its own images",
+                remedy="drop one of the two",
             )
         if self.reuse_on_scale_in and os == "bottlerocket":
-            raise ValueError(
-                ".reuseOnScaleIn: true is not possible with os bottlerocket; use os al2023, or "
-                "drop the key"
+            raise Refusal(
+                "reuseOnScaleIn",
+                "true is not possible with os bottlerocket; use os al2023, or drop the key",
             )
         if self.max_group_prepared_capacity > most:
-            raise ValueError(
-                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} is above maxNodes, "
-                f"so that some instances could never become nodes; {self._possible(least, most)}"
+            raise Refusal(
+                "maxGroupPreparedCapacity",
+                f"{self.max_group_prepared_capacity} is above maxNodes, so that some instances "
+                f"could never become nodes; {self._possible(least, most)}",
             )
         if not self.instances(least):
-            raise ValueError(
-                f".maxGroupPreparedCapacity: {self.max_group_prepared_capacity} leaves no instance "
-                f"to wait, because it includes minNodes, which is {least}; "
-                + (f"{self._possible(least, most)}, or set" if least < most else "set")
-                + " minSize to 1 or more"
+            possible = f"{self._possible(least, most)}, or set" if least < most else "set"
+            raise Refusal(
+                "maxGroupPreparedCapacity",
+                f"leaves no instance to wait, because it includes minNodes, which is {least}",
+                given=self.max_group_prepared_capacity,
+                remedy=f"{possible} minSize to 1 or more",
             )
 
     def _possible(self, least: int, most: int) -> str:

@@ -13,7 +13,8 @@ import yaml
 from ..decode import OUTPUT, MaybeOutput
 from ..effect import Sent, Tries
 from ..kube import credentials
-from ..limits import DNS_LABEL, check_limits
+from ..limits import DNS_LABEL, limit_refusals
+from ..refusal import Refusal
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
@@ -41,11 +42,15 @@ class ExistingClusterArgs:
     """The context to use; by default, the kubeconfig's current context."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.kubeconfig is not None and self.kubeconfig_file is not None:
-            raise ValueError(
-                "kubeconfigFile: cannot be combined with kubeconfig; drop one of the two"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.kubeconfig is not None and self.kubeconfig_file is not None:
+                raise Refusal(
+                    "kubeconfigFile",
+                    "cannot be combined with kubeconfig",
+                    remedy="drop one of the two",
+                )
+        refusals.check()
 
     def committed(self) -> bool:
         """Whether the kubeconfig's author is that of the stack's file: its text is in that file, or
@@ -66,34 +71,34 @@ class ExistingClusterArgs:
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise ValueError(f"{key}: is not YAML; give a kubeconfig") from None
+            raise Refusal(key, "is not YAML", remedy="give a kubeconfig") from None
         if not isinstance(document, dict) or not isinstance(document.get("contexts"), list):
-            raise ValueError(f"{key}: is not a kubeconfig: it has no contexts")
+            raise Refusal(key, "is not a kubeconfig: it has no contexts")
         contexts = _by_name(document["contexts"], "context")
         name = self.context or document.get("current-context") or ""
         if not name:
-            raise ValueError(
-                f"context: is missing, and the kubeconfig has no current one; set it to one of "
-                f"{', '.join(contexts)}"
+            raise Refusal(
+                "context",
+                "is missing, and the kubeconfig has no current one",
+                remedy=f"set it to one of {', '.join(contexts)}",
             )
         if name not in contexts:
-            raise ValueError(
-                f"context: {name!r} is not in the kubeconfig; allowed: {', '.join(contexts)}"
-            )
+            raise Refusal("context", "is not in the kubeconfig", given=name, allowed=[*contexts])
         context = contexts[name]
         cluster = _by_name(document.get("clusters"), "cluster").get(str(context.get("cluster")))
         user = _by_name(document.get("users"), "user").get(str(context.get("user")))
         if cluster is None or user is None:
-            raise ValueError(
-                f"context: {name!r} names a cluster or user that the kubeconfig does not have"
+            raise Refusal(
+                "context", "names a cluster or user that the kubeconfig does not have", given=name
             )
         within = None
         if self.committed():
             within = folder.resolve()
             if reason := credentials.unsafe(user):
-                raise ValueError(
-                    f"{key}: its user {reason}. A kubeconfig outside the repository may do so: "
-                    "name it in kubeconfigFile or $KUBECONFIG"
+                raise Refusal(
+                    key,
+                    f"its user {reason}. A kubeconfig outside the repository may do so: name it "
+                    "in kubeconfigFile or $KUBECONFIG",
                 )
         return json.dumps(
             {
@@ -112,7 +117,7 @@ class ExistingClusterArgs:
         if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
         if self.kubeconfig is not None:  # An output's value has not been checked before.
-            raise ValueError("kubeconfig: is not a string; give its text, as fn::toJSON writes it")
+            raise Refusal("kubeconfig", "is not a string; give its text, as fn::toJSON writes it")
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file
         if path is None:
@@ -128,7 +133,7 @@ class ExistingClusterArgs:
             if not self.kubeconfig_file and os.pathsep in path:
                 reason = "a list of files is not merged"
             way = "" if self.kubeconfig_file else "; name the cluster's kubeconfig"
-            raise ValueError(f"{key}: cannot read {path!r} ({reason}){way}") from None
+            raise Refusal(key, f"cannot read {path!r} ({reason}){way}") from None
 
 
 def _expanded(path: str) -> Path:
@@ -155,14 +160,15 @@ def _inline(
         if name in _FILE_KEYS:
             path = folder / _expanded(str(value))
             if within is not None and not path.resolve().is_relative_to(within):
-                raise ValueError(
-                    f"{key}: {name} {value!r} is outside the kubeconfig's folder; put the file "
-                    f"below it, or write its content as {_FILE_KEYS[name]}"
+                raise Refusal(
+                    key,
+                    f"{name} {value!r} is outside the kubeconfig's folder",
+                    remedy=f"put the file below it, or write its content as {_FILE_KEYS[name]}",
                 )
             try:
                 content = path.read_bytes()
             except OSError as error:
-                raise ValueError(f"{key}: cannot read {value!r} ({error.strerror})") from None
+                raise Refusal(key, f"cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()
         elif name == "tokenFile":
             inlined[name] = f"{folder / _expanded(str(value))}"

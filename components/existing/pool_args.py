@@ -8,7 +8,8 @@ from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..effect import Sent, Silent, Tries
-from ..limits import LABEL_VALUE, Hint, Labels, check_limits
+from ..limits import LABEL_VALUE, Hint, Labels, limit_refusals
+from ..refusal import Refusal
 from ..scalers import SCALERS
 
 
@@ -36,11 +37,15 @@ class ExistingSharingArgs:
     """How many pods share a GPU, at least 2; with MPS at most 48."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
-            raise ValueError(
-                f"replicas: {self.replicas} is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
+                raise Refusal(
+                    "replicas",
+                    f"is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}",
+                    given=self.replicas,
+                )
+        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,16 +105,21 @@ class ExistingGpuPoolArgs:
     """How pods share a GPU; by default, each GPU belongs to one pod."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.sharing is not None and self.device_plugin == "none":
-            raise ValueError(
-                "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"
-            )
-        if self.cdi and self.device_plugin == "none":
-            raise ValueError(
-                "cdi: applies to this stack's device plugin; set devicePlugin: nvidia, or drop the "
-                "key"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.sharing is not None and self.device_plugin == "none":
+                raise Refusal(
+                    "sharing",
+                    "is done by the device plugin; set devicePlugin: nvidia, or drop the key",
+                )
+        with refusals:
+            if self.cdi and self.device_plugin == "none":
+                raise Refusal(
+                    "cdi",
+                    "applies to this stack's device plugin; set devicePlugin: nvidia, or drop "
+                    "the key",
+                )
+        refusals.check()
 
     def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
         """The pool, whose nodes exist already."""

@@ -15,6 +15,7 @@ from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool, Taint
 from ..decode import NAMESPACE
+from ..refusal import Refusal
 from ..scalers import NotWith
 from . import reservation as reservations
 
@@ -35,9 +36,10 @@ def check_names(pools: Iterable[str]) -> None:
     """Raises ValueError if a compute class cannot have the name of one of these pools."""
     for name in pools:
         if name == "default" or name.startswith(("gke", "autopilot")):
-            raise ValueError(
-                f"{NAMESPACE}:gpuPools.{name}: cannot be the name of a compute class: GKE keeps "
-                "default and names that begin with gke or autopilot for itself; choose another"
+            raise Refusal(
+                (f"{NAMESPACE}:gpuPools", name),
+                "cannot be the name of a compute class: GKE keeps default and names that begin "
+                "with gke or autopilot for itself; choose another",
             )
 
 

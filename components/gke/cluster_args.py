@@ -13,8 +13,9 @@ from ..catalog import gke as catalog
 from ..catalog.dates import holds
 from ..decode import shown
 from ..effect import Sent, Tries
-from ..limits import POOL_NAME, UNIQUE, Limit, check_limits, matching, pattern
+from ..limits import POOL_NAME, UNIQUE, Limit, limit_refusals, matching, pattern
 from ..on_change import Kept, OnChange, Verdict, kept
+from ..refusal import Refusal, Refusals
 from .cpu_pool_args import CPU_MACHINE, TRIED, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
@@ -207,36 +208,46 @@ class GkeControlPlaneArgs:
     """Labels of the cluster resource, for billing."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
-            raise ValueError(
-                "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
-                "networks that may, or set privateEndpoint: true or dnsEndpoint: true"
-            )
-        oldest = catalog.CHANNEL_MINORS["extended"][0]
-        minor = re.match(r"1\.([0-9]+)", self.version or "")
-        if minor is not None and int(minor[1]) < oldest:
-            raise ValueError(
-                f"version: GKE no longer runs {self.version}; allowed: 1.{oldest} or newer, or no "
-                "version for the channel's default"
-            )
-        for name, text in self.authorized_networks.items():
-            # The API's error: "... is not a reserved network, which is required for private
-            # endpoints".
-            if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
-                raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint "
-                    "only private addresses reach the control plane; drop it, or drop "
-                    "privateEndpoint"
+        refusals = limit_refusals(self)
+        with refusals:
+            if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
+                raise Refusal(
+                    "authorizedNetworks",
+                    "is empty, so nobody could reach the control plane; name the networks that "
+                    "may, or «set privateEndpoint: true» or dnsEndpoint: true",
                 )
-        if (key := self.secrets_encryption_key) is not None:
-            match = KMS_KEY.fullmatch(key)
-            assert match
-            if match["location"] != self.region:
-                raise ValueError(
-                    f"secretsEncryptionKey: {key!r} is in {match['location']}, and GKE needs a "
-                    f"key in the cluster's region; give one in {self.region}"
+        with refusals:
+            oldest = catalog.CHANNEL_MINORS["extended"][0]
+            minor = re.match(r"1\.([0-9]+)", self.version or "")
+            if minor is not None and int(minor[1]) < oldest:
+                raise Refusal(
+                    "version",
+                    f"GKE no longer runs {self.version}",
+                    remedy=f"allowed: 1.{oldest} or newer, or no version for the channel's default",
                 )
+        with refusals:
+            for name, text in self.authorized_networks.items():
+                # The API's error: "... is not a reserved network, which is required for private
+                # endpoints".
+                if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
+                    raise Refusal(
+                        ("authorizedNetworks", name),
+                        "is public, and with privateEndpoint only private addresses reach the "
+                        "control plane; drop it, or drop privateEndpoint",
+                        given=text,
+                    )
+        with refusals:
+            if (key := self.secrets_encryption_key) is not None:
+                match = KMS_KEY.fullmatch(key)
+                assert match
+                if match["location"] != self.region:
+                    raise Refusal(
+                        "secretsEncryptionKey",
+                        f"is in {match['location']}, and GKE needs a key in the cluster's region",
+                        given=key,
+                        remedy=f"give one in {self.region}",
+                    )
+        refusals.check()
 
     @property
     def region(self) -> str:
@@ -309,11 +320,15 @@ class GkeSystemPoolArgs:
         return machine.features.boot_disk
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.max_nodes < self.min_nodes:
-            raise ValueError(
-                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.max_nodes < self.min_nodes:
+                raise Refusal(
+                    "maxNodes",
+                    f"is below minNodes {self.min_nodes}; raise it",
+                    given=self.max_nodes,
+                )
+        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,27 +372,36 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        GkeControlPlaneArgs.__post_init__(self)
-        first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
-        classes = self.scaler == "compute-classes"
-        if classes and self.version is not None and catalog.meets(self.version, first) is False:
-            raise ValueError(
-                f"scaler: compute-classes needs GKE {' or '.join(first)}, the first version in "
-                f"which they label and taint their nodes; raise version {self.version}, or drop it"
-            )
-        check_zones(self.cpu_pools, self.region)
-        for zone in self.zones:
-            if catalog.region_of(zone) != self.region:
-                raise ValueError(
-                    f"zones: {zone!r} is not a zone of {self.region}; "
-                    f"{catalog.zones_of(self.region)}"
+        refusals = Refusals()
+        with refusals:
+            # A dataclass with slots is a new class, which zero-argument super() does not find.
+            GkeControlPlaneArgs.__post_init__(self)
+        with refusals:
+            first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
+            classes = self.scaler == "compute-classes"
+            if classes and self.version is not None and catalog.meets(self.version, first) is False:
+                raise Refusal(
+                    "scaler",
+                    f"compute-classes needs GKE {' or '.join(first)}, the first version in which "
+                    f"they label and taint their nodes; raise version {self.version}, or drop it",
                 )
-        if self.zones and catalog.is_zone(self.location):
-            raise ValueError(
-                f"zones: only a regional cluster has zones; drop them, or make location "
-                f"{self.region}"
-            )
+        with refusals:
+            check_zones(self.cpu_pools, self.region)
+        with refusals:
+            for zone in self.zones:
+                if catalog.region_of(zone) != self.region:
+                    raise Refusal(
+                        "zones",
+                        f"is not a zone of {self.region}; {catalog.zones_of(self.region)}",
+                        given=zone,
+                    )
+        with refusals:
+            if self.zones and catalog.is_zone(self.location):
+                raise Refusal(
+                    "zones",
+                    f"only a regional cluster has zones; drop them, or make location {self.region}",
+                )
+        refusals.check()
 
     def warnings(self) -> list[str]:
         """The warnings of the control plane, and those about the system pool's machine type."""
@@ -413,7 +437,8 @@ def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:
     for name, pool in cpu_pools.items():
         for zone in pool.zones:
             if catalog.region_of(zone) != region:
-                raise ValueError(
-                    f"cpuPools.{name}.zones: {zone!r} is not a zone of {region}; "
-                    f"{catalog.zones_of(region)}"
+                raise Refusal(
+                    ("cpuPools", name, "zones"),
+                    f"is not a zone of {region}; {catalog.zones_of(region)}",
+                    given=zone,
                 )

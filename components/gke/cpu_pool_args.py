@@ -12,8 +12,17 @@ from ..catalog import gke as catalog
 from ..cluster import POOL_LABEL, Taint
 from ..decode import shown
 from ..effect import Sent, Tries
-from ..limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, check_limits, matching, node_label_key
+from ..limits import (
+    LABEL_KEY,
+    LABEL_VALUE,
+    UNIQUE,
+    Limit,
+    limit_refusals,
+    matching,
+    node_label_key,
+)
 from ..on_change import Verdict
+from ..refusal import Refusal
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 TRIED = Tries(
@@ -112,11 +121,15 @@ class GkeCpuPoolArgs:
     """Whether the nodes are Spot machines."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.min_nodes > self.max_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.min_nodes > self.max_nodes:
+                raise Refusal(
+                    "minNodes",
+                    f"is above maxNodes {self.max_nodes}; lower it",
+                    given=self.min_nodes,
+                )
+        refusals.check()
 
     @property
     def machine(self) -> catalog.MachineType:

@@ -9,8 +9,9 @@ from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..effect import Sent, Silent, Tries
-from ..limits import BASE64, POOL_NAME, Limit, check_limits, matching
+from ..limits import BASE64, POOL_NAME, Limit, limit_refusals, matching
 from ..on_change import OnChange
+from ..refusal import Refusal
 from .cluster_args import (
     LABEL_KEY,
     LABEL_VALUE,
@@ -51,12 +52,14 @@ class GkeExistingNetworkArgs:
     """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.host_project is not None and self.vpc is None:
-            raise ValueError(
-                "hostProject: is the project of vpc, which is missing; name the VPC network, or "
-                "drop both"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.host_project is not None and self.vpc is None:
+                raise Refusal(
+                    "hostProject",
+                    "is the project of vpc, which is missing; name the VPC network, or drop both",
+                )
+        refusals.check()
 
     @property
     def existing(self) -> bool:
@@ -70,9 +73,10 @@ class GkeExistingNetworkArgs:
     def check_in(self, project: str) -> None:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
-            raise ValueError(
-                f"network.hostProject: {project!r} is the cluster's own project; drop the key, "
-                "which names another one"
+            raise Refusal(
+                ("network", "hostProject"),
+                "is the cluster's own project; drop the key, which names another one",
+                given=project,
             )
 
 
@@ -128,37 +132,44 @@ class GkeExistingClusterArgs:
     """Labels of the pools' machines, for billing, in addition to the cluster's."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.endpoint is None and self.certificate_authority is not None:
-            raise ValueError(
-                "endpoint: is missing although certificateAuthority is set; give both, or drop "
-                "both to have them read from the cluster"
-            )
-        if self.endpoint is not None:
-            self._check_endpoint(self.endpoint)
-        check_zones(self.cpu_pools, self.region)
-        for name, pool in self.cpu_pools.items():
-            if not pool.zones and self.region == self.location:
-                raise ValueError(
-                    f"cpuPools.{name}.zones: is missing; name the zones of {self.region} in which "
-                    "its nodes start"
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.endpoint is None and self.certificate_authority is not None:
+                raise Refusal(
+                    "endpoint",
+                    "is missing although certificateAuthority is set",
+                    remedy="give both, or drop both to have them read from the cluster",
                 )
+        with refusals:
+            if self.endpoint is not None:
+                self._check_endpoint(self.endpoint)
+        with refusals:
+            check_zones(self.cpu_pools, self.region)
+        with refusals:
+            for name, pool in self.cpu_pools.items():
+                if not pool.zones and self.region == self.location:
+                    raise Refusal(
+                        ("cpuPools", name, "zones"),
+                        f"is missing; name the zones of {self.region} in which its nodes start",
+                    )
+        refusals.check()
 
     def _check_endpoint(self, endpoint: str) -> None:
         by_name = _OF_GOOGLE.fullmatch(endpoint) is not None
         if self.dns_endpoint:
-            raise ValueError(
-                "dnsEndpoint: chooses an endpoint of a cluster that is read by name, and endpoint "
-                "is given; drop one of the two"
+            raise Refusal(
+                "dnsEndpoint",
+                "chooses an endpoint of a cluster that is read by name, and endpoint is given",
+                remedy="drop one of the two",
             )
         if by_name == (self.certificate_authority is not None):
-            raise ValueError(
-                "certificateAuthority: names under gke.goog have a certificate from a public "
-                "authority; drop the key"
+            raise Refusal(
+                "certificateAuthority",
+                "names under gke.goog have a certificate from a public authority; drop the key"
                 if by_name
-                else "certificateAuthority: is missing, and is needed to verify the control "
+                else "is missing, and is needed to verify the control "
                 f"plane at {endpoint}; give both keys, or drop both to have them read from "
-                "the cluster"
+                "the cluster",
             )
 
     @property
@@ -283,8 +294,11 @@ def unfit(
     if args.version and catalog.meets(found.version, (_exact(args.version),)) is False:
         yield f"version: {name} runs {found.version}, which is older than {args.version}; lower it"
     for pool, resolved in pools.items():
-        if reason := resolved.args.needs_newer(found.version):
-            yield f"gpuPools.{pool}.{reason}; ask the owner of {name}, {found.version}, to upgrade"
+        if newer := resolved.args.needs_newer(found.version):
+            yield (
+                f"gpuPools.{pool}.{': '.join(newer)}; ask the owner of {name}, {found.version}, to "
+                "upgrade"
+            )
     for physical, label, owner in found.pools:
         kind = "gpuPools" if label in pools else "cpuPools" if label in args.cpu_pools else ""
         if kind and owner != stack:

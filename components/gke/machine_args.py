@@ -1,6 +1,7 @@
 """The machine of a GPU node on GKE Standard, and its GPUs."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -97,14 +98,17 @@ class GkeGpuMachineArgs:
         machine, gpu_model = self.machine, self.gpu_model
         if machine.accelerator is not None:
             if gpu_model.name != machine.accelerator:
-                raise ValueError(
-                    f"accelerator: {gpu_model.name} contradicts {self.machine_type}, which carries "
-                    f"{machine.accelerator}; drop one of the two"
+                raise Refusal(
+                    "accelerator",
+                    f"{gpu_model.name} contradicts {self.machine_type}, which carries "
+                    f"{machine.accelerator}; drop one of the two",
                 )
             if self.gpus_per_node not in (None, int(machine.gpus)):
-                raise ValueError(
-                    f"gpusPerNode: {self.gpus_per_node} contradicts {self.machine_type}, which "
-                    f"carries {int(machine.gpus)}; drop the key"
+                raise Refusal(
+                    "gpusPerNode",
+                    f"contradicts {self.machine_type}, which carries {int(machine.gpus)}",
+                    given=self.gpus_per_node,
+                    remedy="drop the key",
                 )
             return
         if gpu_model.machine_family != "n1":
@@ -113,21 +117,32 @@ class GkeGpuMachineArgs:
                 for bundle in catalog.MACHINE_TYPES.values()
                 if bundle.accelerator == gpu_model.name and not bundle.uncertain
             ]
-            raise ValueError(
-                f"accelerator: {gpu_model.name} cannot be attached to {self.machine_type}; machine "
-                f"types that carry it: {', '.join(fitting)}"
+            raise Refusal(
+                "accelerator",
+                f"{gpu_model.name} cannot be attached to {self.machine_type}",
+                remedy=f"machine types that carry it: {', '.join(fitting)}",
             )
         if self.gpus not in gpu_model.counts:
-            raise ValueError(
-                f"gpusPerNode: {self.gpus} is not possible with {gpu_model.name}; allowed: "
-                f"{', '.join(map(str, gpu_model.counts))}"
+            raise Refusal(
+                "gpusPerNode",
+                f"is not possible with {gpu_model.name}",
+                given=self.gpus,
+                allowed=gpu_model.counts,
             )
         limit = catalog.n1_attach_limit(gpu_model.name, self.gpus)
         if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
-            raise ValueError(
-                f"machineType: {self.machine_type} is too large for {self.gpus} {gpu_model.name}; "
-                f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs"
+            raise Refusal(
+                "machineType",
+                f"{self.machine_type} is too large for {self.gpus} {gpu_model.name}",
+                remedy=f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs",
             )
+
+    def possible(self, field: str) -> Sequence[str]:
+        """The values of a field with the values of the others."""
+        if field != "accelerator" or not self.machine_type:
+            return ()
+        built_in = self.machine.accelerator
+        return [built_in] if built_in else _attachable()
 
     @property
     def machine(self) -> catalog.MachineType:
@@ -141,9 +156,10 @@ class GkeGpuMachineArgs:
         """The catalog's row for the accelerator."""
         name = self.accelerator or self.machine.accelerator
         if name is None:
-            raise ValueError(
-                f"accelerator: is missing; {self.machine_type} has no GPU built in; give one of "
-                f"{', '.join(_attachable())}"
+            raise Refusal(
+                "accelerator",
+                f"is missing; {self.machine_type} has no GPU built in; give one of "
+                f"{', '.join(_attachable())}",
             )
         return catalog.ACCELERATORS[name]
 

@@ -10,7 +10,8 @@ from annotated_types import MaxLen
 
 from ..decode import EXAMPLE, shown
 from ..effect import Sent, Tries
-from ..limits import Limit, check_limits, matching, pattern
+from ..limits import Limit, limit_refusals, matching, pattern
+from ..refusal import Refusal
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(
@@ -104,16 +105,19 @@ class GkeMaintenanceExclusionArgs:
     """What is excluded: all upgrades; minor upgrades; or minor and all node upgrades."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        start, end = _utc(self.start), _utc(self.end)
-        if end <= start:
-            raise ValueError(f"end: {self.end!r} is not after start {self.start}; swap them")
-        if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
-            raise ValueError(
-                f"end: {self.end!r} is more than 30 days after start {self.start}, which scope "
-                "no-upgrades does not allow; end it earlier, or use scope "
-                "no-minor-or-node-upgrades"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            start, end = _utc(self.start), _utc(self.end)
+            if end <= start:
+                raise Refusal("end", f"is not after start {self.start}; swap them", given=self.end)
+            if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
+                raise Refusal(
+                    "end",
+                    f"is more than 30 days after start {self.start}, which scope no-upgrades does "
+                    "not allow; end it earlier, or use scope no-minor-or-node-upgrades",
+                    given=self.end,
+                )
+        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,35 +156,42 @@ class GkeMaintenanceArgs:
     """Name -> a period without upgrades, for instance during a long training run."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if _TIME_OF_DAY.fullmatch(self.start):
-            for key in ("end", "recurrence"):
-                if getattr(self, key) is not None:
-                    raise ValueError(
-                        f"{key}: cannot be combined with start {self.start!r}, which is a time of "
-                        "day; drop it, or give start with a date, such as 2026-01-03T02:00:00Z"
-                    )
-        else:
-            self._check_recurring()
+        refusals = limit_refusals(self)
+        with refusals:
+            if _TIME_OF_DAY.fullmatch(self.start):
+                for key in ("end", "recurrence"):
+                    if getattr(self, key) is not None:
+                        raise Refusal(
+                            key,
+                            f"cannot be combined with start {self.start!r}, which is a time of day",
+                            remedy="drop it, or give start with a date, such as "
+                            "2026-01-03T02:00:00Z",
+                        )
+            else:
+                self._check_recurring()
+        refusals.check()
 
     def _check_recurring(self) -> None:
         for key in ("end", "recurrence"):
             if getattr(self, key) is None:
-                raise ValueError(f"{key}: is missing; a start with a date needs it")
+                raise Refusal(key, "is missing", remedy="a start with a date needs it")
         assert self.end is not None
         assert self.recurrence is not None
         length = _utc(self.end) - _utc(self.start)
         if length < _LEAST_WINDOW:
-            raise ValueError(
-                f"end: {self.end!r} is less than four hours after start {self.start}, and GKE "
-                "does not count shorter windows; end it later"
+            raise Refusal(
+                "end",
+                f"is less than four hours after start {self.start}, and GKE does not count "
+                "shorter windows; end it later",
+                given=self.end,
             )
         available = self._available(_ROLLING_DAYS)
         if available is not None and available < _LEAST_AVAILABLE:
-            raise ValueError(
-                f"recurrence: {self.recurrence!r} gives GKE {_hours(available)} hours in "
-                f"{_ROLLING_DAYS} days; allowed: 48 or more; make the windows longer or more "
-                "frequent"
+            raise Refusal(
+                "recurrence",
+                f"gives GKE {_hours(available)} hours in {_ROLLING_DAYS} days; allowed: 48 or "
+                "more; make the windows longer or more frequent",
+                given=self.recurrence,
             )
 
     def _available(self, days: int) -> timedelta | None:

@@ -9,8 +9,9 @@ from typing import Annotated
 from ..addresses import cidr
 from ..decode import camel
 from ..effect import Sent, Tries
-from ..limits import check_limits, matching
+from ..limits import limit_refusals, matching
 from ..on_change import NEVER, OnChange
+from ..refusal import Refusal
 from .immutable import unless_grown
 from .sign_in import PROJECT
 
@@ -103,18 +104,20 @@ class GkeNetworkArgs:
     """The secondary range of `subnetwork` for services, by its name."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.existing:
-            self._check_existing()
-        else:
-            self._check_ranges()
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.existing:
+                self._check_existing()
+            else:
+                self._check_ranges()
+        refusals.check()
 
-    def _room(self) -> Iterator[tuple[str, int]]:
+    def _room(self) -> Iterator[tuple[str, str, int]]:
         """Key and value of the own subnetwork's ranges that nodes use, and how many nodes fit."""
         if not self.existing:
             pods, nodes = map(ipaddress.IPv4Network, (self.pods_cidr, self.nodes_cidr))
-            yield f"podsCidr: {self.pods_cidr}", pods.num_addresses // POD_ADDRESSES
-            yield f"nodesCidr: {self.nodes_cidr}", nodes.num_addresses - RESERVED_ADDRESSES
+            yield "podsCidr", self.pods_cidr, pods.num_addresses // POD_ADDRESSES
+            yield "nodesCidr", self.nodes_cidr, nodes.num_addresses - RESERVED_ADDRESSES
 
     def check_room(self, fewest: int, most: int) -> list[str]:
         """A warning for each range without room for `most` nodes, the maximum of all pools.
@@ -122,16 +125,18 @@ class GkeNetworkArgs:
         Raises ValueError for one without room for `fewest`, with which each pool has a node.
         """
         lines = []
-        for what, room in self._room():
-            fix = f"network.{what} has room for {room} nodes, and the pools"
+        for key, network, room in self._room():
+            has = f"{network} has room for {room} nodes, and the pools"
             if room < fewest:
-                raise ValueError(
-                    f"{fix} need {fewest}; use a larger range, because it cannot be replaced later"
+                raise Refusal(
+                    ("network", key),
+                    f"{has} need {fewest}",
+                    remedy="use a larger range, because it cannot be replaced later",
                 )
             if room < most:
                 lines.append(
-                    f"{fix} grow to {most}; use a larger range now, because it cannot be replaced "
-                    "later, or lower maxNodes"
+                    f"network.{key}: {has} grow to {most}; use a larger range now, because it "
+                    "cannot be replaced later, or lower maxNodes"
                 )
         return lines
 
@@ -140,8 +145,8 @@ class GkeNetworkArgs:
         """Raises ValueError for settings of an own subnetwork together with an existing one."""
         own_key = next((key for key in _OWN if key in given), None)
         if own_key and any(key in given for key in (*_NAMED, "host_project")):
-            raise ValueError(
-                f"{camel(own_key)}: an existing subnetwork has its own; drop it, or drop subnetwork"
+            raise Refusal(
+                camel(own_key), "an existing subnetwork has its own; drop it, or drop subnetwork"
             )
 
     @property
@@ -161,22 +166,25 @@ class GkeNetworkArgs:
     def check_in(self, project: str) -> None:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
-            raise ValueError(
-                f"network.hostProject: {project!r} is the cluster's own project; drop the key, "
-                "which names another one"
+            raise Refusal(
+                ("network", "hostProject"),
+                "is the cluster's own project; drop the key, which names another one",
+                given=project,
             )
 
     def _check_existing(self) -> None:
         for key, what in _NAMED.items():
             if getattr(self, key) is None:
-                raise ValueError(
-                    f"{camel(key)}: is missing; an existing network needs vpc, subnetwork, "
-                    f"podsRange and servicesRange: name {what}"
+                raise Refusal(
+                    camel(key),
+                    "is missing; an existing network needs «vpc», «subnetwork», «podsRange» and "
+                    f"«servicesRange»: name {what}",
                 )
         if self.pods_range == self.services_range:
-            raise ValueError(
-                f"servicesRange: {self.services_range!r} is also podsRange, and GKE needs two "
-                "different secondary ranges; name another"
+            raise Refusal(
+                "servicesRange",
+                "is also «podsRange», and GKE needs two different secondary ranges; name another",
+                given=self.services_range,
             )
 
     def _check_ranges(self) -> None:
@@ -189,5 +197,5 @@ class GkeNetworkArgs:
             block = ipaddress.IPv4Network(text)
             for other, earlier in taken:
                 if block.overlaps(earlier):
-                    raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
+                    raise Refusal(key, f"overlaps {other} {earlier}; choose another", given=text)
             taken.append((key, block))

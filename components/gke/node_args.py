@@ -24,7 +24,7 @@ from ..limits import (
     UNIQUE,
     Limit,
     between,
-    check_limits,
+    limit_refusals,
     matching,
     one_of,
     seconds,
@@ -84,7 +84,7 @@ SERVICE_ACCOUNT = Annotated[
     matching(
         "the email of a service account such as nodes@my-project.iam.gserviceaccount.com",
         re.compile(
-            r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer)[.]gserviceaccount[.]com"
+            "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer)[.]gserviceaccount[.]com"
         ),
     ),
     OnChange("GPU pool"),
@@ -147,35 +147,40 @@ class GkeKubeletArgs:
     """Whether only the process that runs out of memory is killed, not its whole container."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        low, high = self.image_gc_low_threshold_percent, self.image_gc_high_threshold_percent
-        if (80 if low is None else low) >= (85 if high is None else high):
-            raise ValueError(
-                f"imageGcLowThresholdPercent: {low or 80} is not below "
-                f"imageGcHighThresholdPercent {high or 85}; lower it"
-            )
-        oldest, youngest = self.image_maximum_gc_age, self.image_minimum_gc_age or "2m"
-        if oldest is not None and 0 < seconds(oldest) <= seconds(youngest):
-            raise ValueError(
-                f"imageMaximumGcAge: {oldest} is not longer than imageMinimumGcAge {youngest}; "
-                "raise it, or set 0s"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            low, high = self.image_gc_low_threshold_percent, self.image_gc_high_threshold_percent
+            if (80 if low is None else low) >= (85 if high is None else high):
+                raise Refusal(
+                    "imageGcLowThresholdPercent",
+                    f"{low or 80} is not below imageGcHighThresholdPercent {high or 85}; lower it",
+                )
+        with refusals:
+            oldest, youngest = self.image_maximum_gc_age, self.image_minimum_gc_age or "2m"
+            if oldest is not None and 0 < seconds(oldest) <= seconds(youngest):
+                raise Refusal(
+                    "imageMaximumGcAge",
+                    f"{oldest} is not longer than imageMinimumGcAge {youngest}; raise it, or set "
+                    "0s",
+                )
+        refusals.check()
 
     def check_node(self, machine: MachineType, disk_gb: int) -> None:
         """Raises ValueError for what this machine type with this boot disk does not support."""
         for key in ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope"):
             if getattr(self, key) is not None and not machine.features.numa:
-                raise ValueError(
-                    f"{camel(key)}: {machine.name} does not support NUMA alignment; drop the key"
+                raise Refusal(
+                    camel(key), f"{machine.name} does not support NUMA alignment; drop the key"
                 )
         size, files = self.container_log_max_size, self.container_log_max_files
         logs = quantity.parse(size or "10Mi") * (files or 5)
         storage = disk_gb + (machine.local_ssd_gib or 0)
         if (size or files) and logs > Decimal(storage * 2**30) / 100:
             key = "containerLogMaxSize" if size else "containerLogMaxFiles"
-            raise ValueError(
-                f"{key}: {files or 5} files of {size or '10Mi'} are more than 1 % of the node's "
-                f"{storage} GB; lower it, or raise diskSizeGb"
+            raise Refusal(
+                key,
+                f"{files or 5} files of {size or '10Mi'} are more than 1 % of the node's "
+                f"{storage} GB; lower it, or raise diskSizeGb",
             )
 
     @property
@@ -216,39 +221,49 @@ class GkeLinuxArgs:
     """When the kernel uses large pages automatically."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for key in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
-            value = self.sysctls.get(key, "1 1 1")
-            numbers = [int(part) for part in value.split(" ") if re.fullmatch("[1-9][0-9]*", part)]
-            if len(value.split(" ")) != 3 or len(numbers) != 3 or numbers != sorted(numbers):
-                raise ValueError(
-                    f"sysctls.{key}: {value!r} is not minimum, default and maximum; give three "
-                    "rising numbers such as 4096 87380 6291456"
-                )
-        for key in ("kernel.shmall", "kernel.shmmax"):
-            value = self.sysctls.get(key, "0")
-            if not re.fullmatch("[0-9]+", value) or int(value) > _MOST_SHARED:
-                raise ValueError(
-                    f"sysctls.{key}: {value!r} is out of range; allowed: 0 to {_MOST_SHARED}"
-                )
+        refusals = limit_refusals(self)
+        with refusals:
+            for key in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
+                value = self.sysctls.get(key, "1 1 1")
+                numbers = [
+                    int(part) for part in value.split(" ") if re.fullmatch("[1-9][0-9]*", part)
+                ]
+                if len(value.split(" ")) != 3 or len(numbers) != 3 or numbers != sorted(numbers):
+                    raise Refusal(
+                        ("sysctls", key),
+                        "is not minimum, default and maximum",
+                        given=value,
+                        remedy="give three rising numbers such as 4096 87380 6291456",
+                    )
+        with refusals:
+            for key in ("kernel.shmall", "kernel.shmmax"):
+                value = self.sysctls.get(key, "0")
+                if not re.fullmatch("[0-9]+", value) or int(value) > _MOST_SHARED:
+                    raise Refusal(
+                        ("sysctls", key),
+                        f"is out of range; allowed: 0 to {_MOST_SHARED}",
+                        given=value,
+                    )
+        refusals.check()
 
     def check_node(self, machine: MachineType) -> None:
         """Raises ValueError for what this machine type does not support."""
         if self.hugepages_1g and not machine.features.gigantic_pages:
-            raise ValueError(
-                f"hugepages1g: {machine.name} does not support pages of 1 GiB; use hugepages2m"
+            raise Refusal(
+                "hugepages1g", f"{machine.name} does not support pages of 1 GiB; use hugepages2m"
             )
         share = 80 if machine.memory_gib >= 30 else 60
         if (most := int(machine.memory_gib * 1024 * share / 100)) < self.hugepages_mib:
-            raise ValueError(
-                f"{'hugepages1g' if self.hugepages_1g else 'hugepages2m'}: the pages take "
-                f"{self.hugepages_mib} MiB; allowed: {share} % of the memory of {machine.name}, "
-                f"{most} MiB"
+            raise Refusal(
+                "hugepages1g" if self.hugepages_1g else "hugepages2m",
+                f"the pages take {self.hugepages_mib} MiB",
+                remedy=f"allowed: {share} % of the memory of {machine.name}, {most} MiB",
             )
         if self.sysctls.get("vm.overcommit_memory") == "2" and machine.memory_gib < 15:
-            raise ValueError(
-                f"sysctls.vm.overcommit_memory: 2 needs a machine with 15 GiB, and {machine.name} "
-                f"has {machine.memory_gib:g}; drop it, or use a larger one"
+            raise Refusal(
+                ("sysctls", "vm", "overcommit_memory"),
+                f"2 needs a machine with 15 GiB, and {machine.name} has {machine.memory_gib:g}",
+                remedy="drop it, or use a larger one",
             )
 
     @property
@@ -332,28 +347,31 @@ class GkeUpgradeArgs:
     default an hour, at most 7 days. Until then, the upgrade can be rolled back."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        blue = {
-            "batchNodeCount": self.batch_node_count,
-            "batchSoakSeconds": self.batch_soak_seconds,
-            "soakSeconds": self.soak_seconds,
-        }
-        blue_key = next((key for key, value in blue.items() if value is not None), None)
-        if self.strategy == "surge" and blue_key:
-            raise ValueError(
-                f"{blue_key}: needs strategy blue-green; drop the key, or set strategy: blue-green"
-            )
-        if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
-            key = "maxSurge" if self.max_surge else "maxUnavailable"
-            value = self.max_surge or self.max_unavailable
-            raise ValueError(f"{key}: {value} needs strategy surge; drop the key or the strategy")
-        if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
-            raise Refusal(
-                "maxUnavailable",
-                f"is out of range with maxSurge {self.max_surge}",
-                given=self.max_unavailable,
-                allowed=Range(int(not self.max_surge), _MOST_SURGE - self.max_surge),
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            blue = {
+                "batchNodeCount": self.batch_node_count,
+                "batchSoakSeconds": self.batch_soak_seconds,
+                "soakSeconds": self.soak_seconds,
+            }
+            blue_key = next((key for key, value in blue.items() if value is not None), None)
+            if self.strategy == "surge" and blue_key:
+                raise Refusal(
+                    blue_key, "needs strategy blue-green; drop the key, or set strategy: blue-green"
+                )
+            if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
+                key = "maxSurge" if self.max_surge else "maxUnavailable"
+                value = self.max_surge or self.max_unavailable
+                raise Refusal(key, f"{value} needs strategy surge; drop the key or the strategy")
+        with refusals:
+            if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
+                raise Refusal(
+                    "maxUnavailable",
+                    f"is out of range with maxSurge {self.max_surge}",
+                    given=self.max_unavailable,
+                    allowed=Range(int(not self.max_surge), _MOST_SURGE - self.max_surge),
+                )
+        refusals.check()
 
     def soak(self, nodes: int) -> int:
         """The seconds in which an upgrade of this many nodes only waits."""

@@ -25,6 +25,7 @@ from ..cluster import (
     Toleration,
     check_fixed,
 )
+from ..decode import at
 from ..discovery import discovery_labels
 from ..effect import Sent, Tries
 from ..fallback import check_keys, dearest
@@ -38,7 +39,7 @@ from ..limits import (
     one_of,
 )
 from ..on_change import OnChange, kept
-from ..refusal import Range, Refusal
+from ..refusal import Range, Refusal, Refusals
 from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
@@ -333,39 +334,50 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     check_given = staticmethod(check_keys)
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        GkeGpuMachineArgs.__post_init__(self)
-        self._check_counts()
-        self._check_capacity()
-        self._check_driver()
-        self._check_sharing()
-        _ = self._discovered
-        self._check_taints()
-        self._check_disk()
-        self._check_node_settings()
-        self._check_upgrade()
-        if self.compact_placement and self.queued:
-            raise ValueError("compactPlacement: is not possible with queued; drop one of the two")
-        if self.compact_placement and self.max_nodes > COMPACT_MOST:
-            raise ValueError(
-                f"compactPlacement: at most {COMPACT_MOST} nodes are placed close together, and "
-                f"maxNodes is {self.max_nodes}; lower it"
-            )
-        if self.compact_placement and not self.machine.features.compact:
-            raise ValueError(
-                f"compactPlacement: {self.machine_type} does not support it; drop it, or use a "
-                "machine type of G2, G4, A2, A3 or A4"
-            )
-        if (
-            self.compact_placement
-            and "flex-start" in self.order
-            and self.machine_type.removesuffix("-nolssd") not in catalog.FLEX_START_COMPACT
-        ):
-            raise ValueError(
-                f"compactPlacement: {self.machine_type} does not support it with capacityType "
-                f"flex-start; machine types that do: {', '.join(catalog.FLEX_START_COMPACT)}; "
-                "drop it"
-            )
+        refusals = Refusals()
+        with refusals:
+            # A dataclass with slots is a new class, which zero-argument super() does not find.
+            GkeGpuMachineArgs.__post_init__(self)
+        refusals.each(
+            self._check_counts, self._check_capacity, self._check_driver, self._check_sharing
+        )
+        with refusals:
+            _ = self._discovered
+        refusals.each(
+            self._check_taints, self._check_disk, self._check_node_settings, self._check_upgrade
+        )
+        with refusals:
+            if self.compact_placement and self.queued:
+                raise Refusal(
+                    "compactPlacement", "is not possible with queued; drop one of the two"
+                )
+        with refusals:
+            if self.compact_placement and self.max_nodes > COMPACT_MOST:
+                raise Refusal(
+                    "compactPlacement",
+                    f"at most {COMPACT_MOST} nodes are placed close together, and maxNodes is "
+                    f"{self.max_nodes}; lower it",
+                )
+        with refusals:
+            if self.compact_placement and not self.machine.features.compact:
+                raise Refusal(
+                    "compactPlacement",
+                    f"{self.machine_type} does not support it",
+                    remedy="drop it, or use a machine type of G2, G4, A2, A3 or A4",
+                )
+        with refusals:
+            if (
+                self.compact_placement
+                and "flex-start" in self.order
+                and self.machine_type.removesuffix("-nolssd") not in catalog.FLEX_START_COMPACT
+            ):
+                raise Refusal(
+                    "compactPlacement",
+                    f"{self.machine_type} does not support it with capacityType flex-start",
+                    remedy=f"machine types that do: {', '.join(catalog.FLEX_START_COMPACT)}; "
+                    "drop it",
+                )
+        refusals.check()
 
     @property
     def order(self) -> Sequence[Capacity]:
@@ -426,8 +438,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         self._check_queued()
         self._check_topology()
         zones = self._zones_in(cluster.location)
-        if cluster.version is not None and (reason := self.needs_newer(cluster.version)):
-            raise ValueError(f"{reason}; raise cluster.version {cluster.version}, or drop it")
+        if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
+            remedy = f"raise cluster.version {cluster.version}, or drop it"
+            raise Refusal(*newer, remedy=remedy)
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
         if SCALERS[cluster.scaler].in_cluster:
@@ -482,9 +495,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if catalog.region_of(zone) != region:
                 meant = catalog.meant_location(zone)
                 hint = f"did you mean {meant!r}? " if meant else ""
-                raise ValueError(
-                    f"zones: {zone!r} is not a zone of the cluster's region {region}; {hint}"
-                    f"{catalog.zones_of(region)}"
+                raise Refusal(
+                    "zones",
+                    f"is not a zone of the cluster's region {region}",
+                    given=zone,
+                    remedy=f"{hint}{catalog.zones_of(region)}",
                 )
         offered = [
             zone
@@ -493,14 +508,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         ]
         zones = tuple(self.zones) or ((location,) if zonal else tuple(offered))
         if not zones and not holds("gke.ACCELERATOR_ZONES"):
-            raise ValueError(
-                f"zones: it is not known which zones of {region} have {self.machine_type} with "
-                f"{gpu_model.name}; name them"
+            raise Refusal(
+                "zones",
+                f"it is not known which zones of {region} have {self.machine_type} with "
+                f"{gpu_model.name}; name them",
             )
         if not zones:
-            raise ValueError(
-                f"accelerator: {self.machine_type} with {gpu_model.name} is not offered in any "
-                f"zone of {region}; regions that have it: {self._regions()}"
+            raise Refusal(
+                "accelerator",
+                f"{self.machine_type} with {gpu_model.name} is not offered in any zone of {region}",
+                remedy=f"regions that have it: {self._regions()}",
             )
         for zone in zones:
             if zone in self._unlisted(zones) and holds("gke.ACCELERATOR_ZONES"):
@@ -509,21 +526,25 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     if offered
                     else f"nor anywhere else in {region}; regions that have it: {self._regions()}"
                 )
-                raise ValueError(
-                    f"machineType: {self.machine_type} with {gpu_model.name} is not offered in "
-                    f"{zone}{'; ' if offered else ', '}{have}"
+                raise Refusal(
+                    "machineType",
+                    f"{self.machine_type} with {gpu_model.name} is not offered in "
+                    f"{zone}{'; ' if offered else ', '}{have}",
                 )
         if self.compact_placement and len(zones) != 1:
-            raise ValueError(
-                f"compactPlacement: needs exactly one zone, the pool has {', '.join(zones)}; "
-                "set zones to one of them"
+            raise Refusal(
+                "compactPlacement",
+                f"needs exactly one zone, the pool has {', '.join(zones)}",
+                remedy="set zones to one of them",
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
         only_reserved = self.reservation is not None and not self.fallback
         if only_reserved and not self.zones and len(zones) > 1:
-            raise ValueError(
-                f"reservation: {self.reservation!r} is in one zone, and the pool has zones "
-                f"{', '.join(zones)}; set zones to the reservation's, such as [{zones[0]}]"
+            raise Refusal(
+                "reservation",
+                f"is in one zone, and the pool has zones {', '.join(zones)}",
+                given=self.reservation,
+                remedy=f"set zones to the reservation's, such as [{zones[0]}]",
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:
@@ -536,10 +557,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         first = self.initial_nodes_per_zone(len(zones)) * len(zones)
         if first > self.max_nodes * self._places(zones):
-            raise ValueError(
-                f"minNodes: {self.min_nodes} would start {first} nodes, as many in each of "
-                f"{', '.join(zones)}, which is above maxNodes {self.max_nodes}; raise maxNodes, "
-                "or set fewer zones"
+            raise Refusal(
+                "minNodes",
+                f"would start {first} nodes, as many in each of {', '.join(zones)}, which is "
+                f"above maxNodes {self.max_nodes}; raise maxNodes, or set fewer zones",
+                given=self.min_nodes,
             )
         return zones
 
@@ -560,19 +582,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """How many nodes GKE starts in each zone, so that the pool starts with its minimum."""
         return self.min_nodes if self.limits_per == "zone" else -(-self.min_nodes // zones)
 
-    def needs_newer(self, version: str) -> str:
-        """Why a cluster of this version cannot have the pool, after the key; else empty."""
-        needs: dict[str, tuple[str, ...]] = {}
+    def needs_newer(self, version: str) -> tuple[str, str] | None:
+        """The key and the reason why a cluster of this version cannot have the pool."""
+        needs: dict[tuple[str, str], tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
-            needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
+            needs["machineType", self.machine_type] = (self.machine.min_gke,)
         if "flex-start" in self.order:
             key = "fallback" if self.fallback else "capacityType"
             feature = "flex-start-queued" if self.queued else "flex-start"
-            needs[f"{key}: flex-start"] = catalog.FIRST_VERSIONS[feature]
-        for what, first in needs.items():
+            needs[key, "flex-start"] = catalog.FIRST_VERSIONS[feature]
+        for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
-                return f"{what} needs GKE {' or '.join(first)}"
-        return ""
+                return key, f"{what} needs GKE {' or '.join(first)}"
+        return None
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
@@ -628,8 +650,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def _check_counts(self) -> None:
         if self.min_nodes > self.max_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            raise Refusal(
+                "minNodes", f"is above maxNodes {self.max_nodes}; lower it", given=self.min_nodes
             )
 
     def _check_capacity(self) -> None:
@@ -638,15 +660,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         never = self.queued and "flex-start" not in offered
         for way in self.order:
             if way not in offered:
-                raise ValueError(
-                    f"{key}: {self.machine_type} is not sold as {way}; allowed: "
-                    f"{', '.join(offered)}{', without queued' if never else ''}"
+                raise Refusal(
+                    key,
+                    f"{self.machine_type} is not sold as {way}",
+                    remedy=f"allowed: {', '.join(offered)}{', without queued' if never else ''}",
                 )
         reservations.check(self.order, self.reservation)
         if "flex-start" in self.order and self.min_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
-                "allowed: 0"
+            raise Refusal(
+                "minNodes",
+                "is not possible with capacityType flex-start; allowed: 0",
+                given=self.min_nodes,
             )
         least, most = catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS
         seconds = self.max_run_duration_seconds
@@ -666,19 +690,22 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return
         if self.capacity_type != "flex-start":
             sold = "flex-start" in self.machine.provisioning
-            raise ValueError(
-                f"queued: is not possible with capacityType {self.capacity_type}; "
-                f"{'set capacityType to flex-start, or ' if sold else ''}drop the key"
+            raise Refusal(
+                "queued",
+                f"is not possible with capacityType {self.capacity_type}",
+                remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
             )
         if self.location_policy != "any":
-            raise ValueError(
-                f"locationPolicy: {self.location_policy} is not possible with queued, which takes "
-                "all nodes of a job from one zone; drop the key"
+            raise Refusal(
+                "locationPolicy",
+                f"{self.location_policy} is not possible with queued, which takes all nodes of a "
+                "job from one zone; drop the key",
             )
         if self.limits_per == "zone":
-            raise ValueError(
-                "limitsPer: zone is not possible with queued, whose jobs have all of their nodes "
-                "in one zone and would count on those of all; drop the key"
+            raise Refusal(
+                "limitsPer",
+                "zone is not possible with queued, whose jobs have all of their nodes in one "
+                "zone and would count on those of all; drop the key",
             )
 
     def _check_topology(self) -> None:
@@ -687,9 +714,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if not self.machine.located:
             rows = catalog.MACHINE_TYPES.values()
             known = [row.name for row in rows if row.located and not row.uncertain]
-            raise ValueError(
-                f"topologyAware: Google does not say where {self.machine_type} machines are; "
-                f"machine types of which it does: {', '.join(known)}; drop the key"
+            raise Refusal(
+                "topologyAware",
+                f"Google does not say where {self.machine_type} machines are",
+                remedy=f"machine types of which it does: {', '.join(known)}; drop the key",
             )
         if not self.queued:
             flex_start = self.capacity_type == "flex-start"
@@ -708,109 +736,117 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def _check_driver(self) -> None:
         if self.driver == "daemonset" and self.driver_version != "default":
-            raise ValueError(
-                f"driverVersion: {self.driver_version!r} needs driver managed; a DaemonSet "
-                "installs what its image carries, so drop the key or set installerImage"
+            raise Refusal(
+                "driverVersion",
+                "needs driver managed; a DaemonSet installs what its image carries, so drop the "
+                "key or set installerImage",
+                given=self.driver_version,
             )
         if self.driver == "managed" and self.device_plugin != "gke":
             # NVIDIA/aicr docs/integrator/gke-gpu-setup.md and PR 2047 (read 2026-11-24).
-            raise ValueError(
-                "driver: managed is installed by the DaemonSet of GKE's device plugin, which "
-                f"devicePlugin {self.device_plugin} turns off; use daemonset, or none if somebody "
-                "else installs the driver"
+            raise Refusal(
+                "driver",
+                "managed is installed by the DaemonSet of GKE's device plugin, which "
+                f"devicePlugin {self.device_plugin} turns off",
+                remedy="use daemonset, or none if somebody else installs the driver",
             )
         if self.driver == "none" and self.driver_version != "default":
-            raise ValueError(
-                f"driverVersion: {self.driver_version!r} needs driver managed; with driver none, "
-                "the installer of the driver chooses it; drop the key"
+            raise Refusal(
+                "driverVersion",
+                "needs driver managed",
+                given=self.driver_version,
+                remedy="with driver none, the installer of the driver chooses it; drop the key",
             )
         if self.driver != "daemonset" and self.installer_image is not None:
-            raise ValueError(
-                "installerImage: needs driver daemonset; drop the key, or set driver: daemonset"
+            raise Refusal(
+                "installerImage", "needs driver daemonset; drop the key, or set driver: daemonset"
             )
         if self.driver_branch is not None:
             if self.driver != "daemonset" or self.os_image != "ubuntu":
-                raise ValueError(
-                    f"driverBranch: {self.driver_branch} needs driver daemonset and osImage "
-                    "ubuntu; drop the key, or set both"
+                raise Refusal(
+                    "driverBranch",
+                    f"{self.driver_branch} needs driver daemonset and osImage ubuntu",
+                    remedy="drop the key, or set both",
                 )
             if self.installer_image is not None:
-                raise ValueError(
-                    "driverBranch: cannot be combined with installerImage, which installs its "
-                    "own driver; drop one of the two"
+                raise Refusal(
+                    "driverBranch",
+                    "cannot be combined with installerImage, which installs its own driver",
+                    remedy="drop one of the two",
                 )
         if self.os_image == "ubuntu" and self.driver_version == "latest":
-            raise ValueError(
-                "driverVersion: latest exists only for cos; use default, or osImage cos"
+            raise Refusal(
+                "driverVersion", "latest exists only for cos", remedy="use default, or osImage cos"
             )
         if self.os_image == "ubuntu" and self.image_streaming:
-            raise ValueError("imageStreaming: needs osImage cos; drop one of the two")
+            raise Refusal("imageStreaming", "needs osImage cos", remedy="drop one of the two")
 
     def _check_sharing(self) -> None:
         if self.sharing is None:
             return
         if self.device_plugin != "gke":
-            raise ValueError("sharing: is done by GKE on this platform; set devicePlugin: gke")
+            raise Refusal("sharing", "is done by GKE on this platform; set devicePlugin: gke")
         self.sharing.check(self.gpu_model)
         if self.sharing.partition and self.driver == "none":
-            raise ValueError(
-                "sharing.partition: GKE's driver installers create the MIG partitions, and none "
-                "runs with driver: none; set driver: managed"
+            raise Refusal(
+                ("sharing", "partition"),
+                "GKE's driver installers create the MIG partitions, and none runs with driver: "
+                "none; set driver: managed",
             )
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
-            raise ValueError(
-                "sharing.partition: the driver installer for Ubuntu does not create MIG "
-                "partitions; set driver: managed, or osImage: cos"
+            raise Refusal(
+                ("sharing", "partition"),
+                "the driver installer for Ubuntu does not create MIG partitions",
+                remedy="set driver: managed, or osImage: cos",
             )
         if (
             self.sharing.partition
             and self.driver == "daemonset"
             and self.sharing.partition not in PARTITION_SIZES
         ):
-            raise ValueError(
-                f"sharing.partition: {self.sharing.partition!r} is not a partition that the "
-                "driver installer knows, and the installer would crash on the node; set driver: "
-                "managed"
+            raise Refusal(
+                ("sharing", "partition"),
+                "is not a partition that the driver installer knows, and the installer would "
+                "crash on the node; set driver: managed",
+                given=self.sharing.partition,
             )
 
     def _check_disk(self) -> None:
         if self.boot_disk not in (allowed := self.machine.features.boot_disks):
-            raise ValueError(
-                f"diskType: {self.disk_type} cannot be used with {self.machine_type}; allowed: "
-                f"{', '.join(allowed)}"
+            raise Refusal(
+                "diskType",
+                f"{self.disk_type} cannot be used with {self.machine_type}",
+                allowed=allowed,
             )
 
     def _check_node_settings(self) -> None:
-        try:
-            path = "kubelet"
-            if self.kubelet is not None:
-                self.kubelet.check_node(self.machine, self.disk_size_gb)
-            path = "linux"
-            if self.linux is not None:
-                self.linux.check_node(self.machine)
-        except ValueError as error:
-            raise ValueError(f"{path}.{error}") from None
+        if self.kubelet is not None:
+            at("kubelet", self.kubelet.check_node, self.machine, self.disk_size_gb)
+        if self.linux is not None:
+            at("linux", self.linux.check_node, self.machine)
 
     def _check_upgrade(self) -> None:
         if self.upgrade is None:
             return
         if self.capacity_type == "flex-start":
-            raise ValueError(
-                "upgrade: flex-start nodes are never upgraded, because GKE starts new ones "
-                "instead; drop the key"
+            raise Refusal(
+                "upgrade",
+                "flex-start nodes are never upgraded, because GKE starts new ones instead",
+                remedy="drop the key",
             )
         # cluster-toolkit, modules/compute/gke-node-pool, preconditions (read 2026-11-21)
         if self.compact_placement and self.upgrade.strategy == "blue-green":
-            raise ValueError(
-                "upgrade.strategy: blue-green is not possible with compactPlacement, whose nodes "
-                "must stay close together; use surge, or drop compactPlacement"
+            raise Refusal(
+                ("upgrade", "strategy"),
+                "blue-green is not possible with compactPlacement, whose nodes must stay close "
+                "together; use surge, or drop compactPlacement",
             )
 
     def _check_taints(self) -> None:
         seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
         for position, taint in enumerate(self.taints):
             if (taint.key, taint.effect) in seen:
-                raise ValueError(
-                    f"taints[{position}]: {taint.key}:{taint.effect} is a duplicate; remove it"
+                raise Refusal(
+                    ("taints", position), f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..limits import matching
+from ..limits import matching, refusal
+from ..refusal import Refusal
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, which Compute Engine uses for all names."""
@@ -37,17 +38,19 @@ class Reservation:
 def parse(path: str) -> Reservation:
     """Parses a path; raises ValueError, in one line, if it has another form."""
     match = _PATH.fullmatch(path)
-    if match is None:
-        raise ValueError(f"reservation: {RESERVATION.refusal(path)}")
+    if refused := refusal([RESERVATION], path):
+        raise refused.under("reservation")
+    assert match is not None
     return Reservation(**match.groupdict())
 
 
 def check(order: Sequence[str], reservation: str | None) -> None:
     """Raises ValueError unless `reservation` is set exactly if `order` contains that choice."""
     if "reservation" in order and reservation is None:
-        raise ValueError("reservation: is missing; name the reservation that the nodes use")
+        raise Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:
-        raise ValueError(
-            f"reservation: is not used with capacityType {', '.join(order)}; set capacityType or "
-            "fallback to reservation, or drop the key"
+        raise Refusal(
+            "reservation",
+            f"is not used with capacityType {', '.join(order)}",
+            remedy="set capacityType or fallback to reservation, or drop the key",
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..access import Access
 from ..cluster import Metrics, ResolvedPool, Runs
 from ..decode import NAMESPACE, at
+from ..refusal import Refusal
 from ..scalers import SCALERS
 from .classes import check_names
 from .cluster_args import GkeClusterArgs
@@ -100,9 +101,9 @@ def resolve(
     account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
     for name in cluster.cpu_pools:
         if name in pools:
-            raise ValueError(
-                f"{NAMESPACE}:cluster.cpuPools.{name}: is also the name of a GPU pool; choose "
-                "another"
+            raise Refusal(
+                (f"{NAMESPACE}:cluster", "cpuPools", name),
+                "is also the name of a GPU pool; choose another",
             )
     if SCALERS[cluster.scaler].in_cluster:
         check_names(pools)

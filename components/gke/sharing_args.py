@@ -56,20 +56,25 @@ class GkeSharingArgs:
         """Raises ValueError if GKE does not support this with the GPU; the keys are a pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
-            raise ValueError(f"sharing.partition: is missing; allowed on {gpu_model.name}: {mig}")
+            raise Refusal(
+                ("sharing", "partition"), "is missing", remedy=f"allowed on {gpu_model.name}: {mig}"
+            )
         if self.partition is not None and self.partition not in gpu_model.mig:
-            raise ValueError(
-                f"sharing.partition: {self.partition!r} is not a partition of {gpu_model.name}; "
-                f"allowed: {mig}"
+            raise Refusal(
+                ("sharing", "partition"),
+                f"is not a partition of {gpu_model.name}; allowed: {mig}",
+                given=self.partition,
             )
         if self.strategy == "mps" and self.partition is not None:
-            raise ValueError(
-                "sharing.partition: MPS does not run on MIG partitions; use time-slicing or mig"
+            raise Refusal(
+                ("sharing", "partition"),
+                "MPS does not run on MIG partitions; use time-slicing or mig",
             )
         if self.strategy == "mig" and self.replicas != 1:
-            raise ValueError(
-                f"sharing.replicas: {self.replicas} needs strategy time-slicing, which may have a "
-                "partition too"
+            raise Refusal(
+                ("sharing", "replicas"),
+                "needs strategy time-slicing, which may have a partition too",
+                given=self.replicas,
             )
         low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
         if self.strategy != "mig" and self.replicas < low:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from ..decode import required
-from ..limits import matching
+from ..limits import matching, refusal
 
 PROJECT = matching(
     # Neither its name nor its number: the workload identity pool contains the ID.
@@ -47,6 +47,6 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
 def project_id(config: Mapping[str, str]) -> str:
     """The project in the engine's config; raises ValueError, in one line, if there is none."""
     project = required(config, "gcp:project", "the ID of your Google Cloud project")
-    if reason := PROJECT.refusal(project):
-        raise ValueError(f"gcp:project: {reason}")
+    if refused := refusal([PROJECT], project):
+        raise refused.under("gcp:project")
     return project

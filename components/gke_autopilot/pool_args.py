@@ -16,7 +16,8 @@ from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
-from ..limits import Limit, check_limits
+from ..limits import Limit, limit_refusals
+from ..refusal import Refusal
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from .cluster_args import GkeAutopilotArgs
 
@@ -82,31 +83,42 @@ class GkeAutopilotPoolArgs:
     check_given = staticmethod(check_keys)
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        gpu_model = catalog.ACCELERATORS[self.accelerator]
-        if self.gpus_per_node is not None and self.gpus_per_node not in gpu_model.autopilot_counts:
-            raise ValueError(
-                f"gpusPerNode: {self.gpus_per_node} is not possible with {gpu_model.name}; "
-                f"allowed: {', '.join(map(str, gpu_model.autopilot_counts))}"
-            )
-        ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
-        key = "fallback" if self.fallback else "capacityType"
-        for way in self.order:
-            if way not in ways:
-                count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
-                raise ValueError(
-                    f"{key}: nodes with {count}{gpu_model.name} are not sold as {way}; allowed: "
-                    f"{', '.join(ways)}"
+        refusals = limit_refusals(self)
+        with refusals:
+            gpu_model = catalog.ACCELERATORS[self.accelerator]
+            if (
+                self.gpus_per_node is not None
+                and self.gpus_per_node not in gpu_model.autopilot_counts
+            ):
+                raise Refusal(
+                    "gpusPerNode",
+                    f"is not possible with {gpu_model.name}",
+                    given=self.gpus_per_node,
+                    allowed=gpu_model.autopilot_counts,
                 )
-        reservations.check(self.order, self.reservation)
-        if self.sharing is not None:
-            if self.sharing.strategy == "mps":
-                # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
-                raise ValueError(
-                    "sharing.strategy: mps is only available on GKE Standard; use time-slicing, "
-                    "or platform gke"
-                )
-            self.sharing.check(gpu_model)
+        with refusals:
+            ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
+            key = "fallback" if self.fallback else "capacityType"
+            for way in self.order:
+                if way not in ways:
+                    count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
+                    raise Refusal(
+                        key,
+                        f"nodes with {count}{gpu_model.name} are not sold as {way}",
+                        allowed=ways,
+                    )
+        with refusals:
+            reservations.check(self.order, self.reservation)
+        with refusals:
+            if self.sharing is not None:
+                if self.sharing.strategy == "mps":
+                    # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
+                    raise Refusal(
+                        ("sharing", "strategy"),
+                        "mps is only available on GKE Standard; use time-slicing, or platform gke",
+                    )
+                self.sharing.check(gpu_model)
+        refusals.check()
 
     @property
     def order(self) -> Sequence[Capacity]:
@@ -134,9 +146,10 @@ class GkeAutopilotPoolArgs:
         pool = self.gpu_pool(name)
         if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:
-                raise ValueError(
-                    "gpusPerNode: is missing, and a compute class creates nodes with a fixed "
-                    f"number of GPUs; allowed: {', '.join(map(str, counts))}"
+                raise Refusal(
+                    "gpusPerNode",
+                    "is missing, and a compute class creates nodes with a fixed number of GPUs",
+                    allowed=counts,
                 )
             # GKE has a GPU pod select nodes with as many GPUs as it requests: cluster-autoscaler
             # 7d250507, pkg/autoprovisioning/injection.go, on AcceleratorCountLabel, 2026-11-24.
@@ -241,16 +254,18 @@ class GkeAutopilotPoolArgs:
             return
         flexible = catalog.FIRST_VERSIONS["flex-start"]
         if "flex-start" in self.fallback and catalog.meets(version, flexible) is False:
-            raise ValueError(
-                f"fallback: flex-start needs GKE {' or '.join(flexible)}; raise cluster.version "
-                f"{version}, or drop it"
+            raise Refusal(
+                "fallback",
+                f"flex-start needs GKE {' or '.join(flexible)}",
+                remedy=f"raise cluster.version {version}, or drop it",
             )
         firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
         if not firsts:
             return
         first = firsts.get(self.gpus_per_node or max(firsts), ())
         if first and catalog.meets(version, first) is False:
-            raise ValueError(
-                f"accelerator: {self.accelerator} needs GKE {' or '.join(first)}; raise "
-                f"cluster.version {version}, or drop it"
+            raise Refusal(
+                "accelerator",
+                f"{self.accelerator} needs GKE {' or '.join(first)}",
+                remedy=f"raise cluster.version {version}, or drop it",
             )

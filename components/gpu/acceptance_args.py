@@ -10,6 +10,7 @@ from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..effect import Sent
 from ..limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
+from ..refusal import Refusal
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room
@@ -96,30 +97,36 @@ class GpuTestArgs:
         """Raises ValueError, starting with the key, if the pool's GPUs cannot be measured."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
-            raise ValueError(
-                f"pools: {pool.name} shares its GPUs ({what}), and a test of a share says nothing "
-                "about the whole GPU; name a pool without sharing, or turn off its sharing for "
-                "the test"
+            raise Refusal(
+                "pools",
+                f"{pool.name} shares its GPUs ({what}), and a test of a share says nothing about "
+                "the whole GPU; name a pool without sharing, or turn off its sharing for the test",
             )
         if pool.all_at_once is not None:
-            raise ValueError(
-                f"pools: {pool.name} is queued, and its nodes start only for jobs of a queue; name "
-                "another pool, or set its queued to false for the time"
+            raise Refusal(
+                "pools",
+                f"{pool.name} is queued, and its nodes start only for jobs of a queue",
+                remedy="name another pool, or set its queued to false for the time",
             )
         if self.mounts and not pool.host_paths:
-            raise ValueError(
-                "mounts: the platform does not allow directories of the host; drop the key, and "
-                "use an image with PyTorch"
+            raise Refusal(
+                "mounts",
+                "the platform does not allow directories of the host",
+                remedy="drop the key, and use an image with PyTorch",
             )
         gpus = self.gpus_on(pool)
         check_room(self.requests, ResourcesArgs(), pool, gpus)
         if gpus > pool.gpus_per_node:
-            raise ValueError(
-                f"gpus: {gpus} is more than a node of pool {pool.name} has "
-                f"({pool.gpus_per_node}); lower it, or drop the key"
+            raise Refusal(
+                "gpus",
+                f"is more than a node of pool {pool.name} has ({pool.gpus_per_node})",
+                given=gpus,
+                remedy="lower it, or drop the key",
             )
         if pool.pod_gpus and gpus not in pool.pod_gpus:
-            raise ValueError(
-                f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
-                f"{', '.join(map(str, pool.pod_gpus))}"
+            raise Refusal(
+                "gpus",
+                f"is not possible for a pod on pool {pool.name}",
+                given=gpus,
+                allowed=pool.pod_gpus,
             )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..catalog.data_sheets import DATA_SHEETS, DataSheet
+from ..refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +29,10 @@ class ThresholdsArgs:
             share = getattr(self, field.name)
             if share is not None and not 0 < share <= 1:
                 key = "allReduce" if field.name == "all_reduce" else field.name
-                raise ValueError(
-                    f"{key}: {share:g} is out of range; allowed: above 0 and up to 1, as a share "
-                    "of the data sheet's figure"
+                raise Refusal(
+                    key,
+                    f"{share:g} is out of range",
+                    remedy="allowed: above 0 and up to 1, as a share of the data sheet's figure",
                 )
 
     def on(self, sheet: DataSheet) -> dict[str, float]:

@@ -10,7 +10,8 @@ from annotated_types import Interval
 from ..catalog.metrics import Source
 from ..cluster import Metrics
 from ..effect import Sent, Tries
-from ..limits import Labels, check_limits, matching
+from ..limits import Labels, limit_refusals, matching
+from ..refusal import Refusal
 
 CHANNEL = matching(
     "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",
@@ -53,11 +54,15 @@ class MonitoringArgs:
     """The labels by which that Prometheus selects these objects, such as `release: prometheus`."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if self.prometheus_labels and not self.prometheus_operator:
-            raise ValueError(
-                "prometheusLabels: needs prometheusOperator: true; set it, or drop both"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.prometheus_labels and not self.prometheus_operator:
+                raise Refusal(
+                    "prometheusLabels",
+                    "needs prometheusOperator: true",
+                    remedy="set it, or drop both",
+                )
+        refusals.check()
 
     def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
         """These settings with `source` decided; None if monitoring is not enabled.
@@ -67,21 +72,22 @@ class MonitoringArgs:
         if not self.enabled:
             return None
         if metrics.needs:
-            raise ValueError(f"enabled: needs {metrics.needs}")
+            raise Refusal("enabled", f"needs {metrics.needs}")
         source = self.source or metrics.sources[0]
         if source not in metrics.sources:
             why = {
                 "exporter": f"runs privileged on the nodes, which {platform} does not allow",
                 "managed": f"exists only on GKE, and the platform is {platform}",
             }[source]
-            raise ValueError(f"source: {source} {why}; allowed there: {', '.join(metrics.sources)}")
+            raise Refusal("source", f"{source} {why}; allowed there: {', '.join(metrics.sources)}")
         if metrics.managed_prometheus and self.prometheus_operator:
-            raise ValueError(
-                "prometheusOperator: on Google Cloud the managed Prometheus collects; drop the key"
+            raise Refusal(
+                "prometheusOperator",
+                "on Google Cloud the managed Prometheus collects; drop the key",
             )
         if not metrics.managed_prometheus and self.notification_channels:
-            raise ValueError(
-                "notificationChannels: exist only in Google Cloud; drop the key, and configure "
-                "receivers in Alertmanager"
+            raise Refusal(
+                "notificationChannels",
+                "exist only in Google Cloud; drop the key, and configure receivers in Alertmanager",
             )
         return replace(self, source=source)

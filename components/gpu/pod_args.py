@@ -11,7 +11,17 @@ from ..cluster import GpuPool
 from ..decode import unknown
 from ..effect import Sent, Tries
 from ..kube import quantity
-from ..limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint, check_limits
+from ..limits import (
+    CONFIG_KEY,
+    DNS_LABEL,
+    IMAGE,
+    SUBDOMAIN,
+    VARIABLE,
+    Env,
+    Hint,
+    limit_refusals,
+)
+from ..refusal import Keys, Refusal
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
@@ -49,13 +59,21 @@ class EnvFromArgs:
     """The environment variable that gets the value of `key`."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if (self.secret is None) == (self.config_map is None):
-            raise ValueError("secret: give either secret or configMap")
-        if self.key is not None and self.name is None:
-            raise ValueError(f"name: is missing; set it to the variable for key {self.key}")
-        if self.name is not None and self.key is None:
-            raise ValueError(f"key: is missing; set it to the key for variable {self.name}")
+        refusals = limit_refusals(self)
+        with refusals:
+            if (self.secret is None) == (self.config_map is None):
+                raise Refusal("secret", "give either secret or configMap")
+        with refusals:
+            if self.key is not None and self.name is None:
+                raise Refusal(
+                    "name", "is missing", remedy=f"set it to the variable for key {self.key}"
+                )
+        with refusals:
+            if self.name is not None and self.key is None:
+                raise Refusal(
+                    "key", "is missing", remedy=f"set it to the key for variable {self.name}"
+                )
+        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +96,9 @@ class NamespaceArgs:
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError for the level of an existing namespace. `given`: the set fields."""
         if _EXCLUDE_EACH_OTHER.issubset(given):
-            raise ValueError(
-                "podSecurity: is for a namespace that this stack creates; drop the key, or drop "
-                "existing"
+            raise Refusal(
+                "podSecurity",
+                "is for a namespace that this stack creates; drop the key, or drop existing",
             )
 
 
@@ -133,14 +151,19 @@ class PodArgs:
     root: otherwise its containers cannot write to claims and buckets, which belong to root."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        for position, source in enumerate(self.env_from):
-            if source.name in self.env:
-                raise ValueError(
-                    f"envFrom[{position}].name: {source.name} is in env, too; drop one of the two"
-                )
-        check_order(self.requests, self.limits)
-        self._check_volumes()
+        refusals = limit_refusals(self)
+        with refusals:
+            for position, source in enumerate(self.env_from):
+                if source.name in self.env:
+                    raise Refusal(
+                        ("envFrom", position, "name"),
+                        f"{source.name} is in env, too; drop one of the two",
+                    )
+        with refusals:
+            check_order(self.requests, self.limits)
+        with refusals:
+            self._check_volumes()
+        refusals.check()
 
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
@@ -177,10 +200,10 @@ class PodArgs:
         for what, most in amounts.items():
             if most and total > quantity.parse(most):
                 last = next(reversed(sizes))
-                raise ValueError(
-                    f"volumes.{last}.disk: the pod's volumes on its node's disk, "
-                    f"{' and '.join(sizes.values())}, are more than {what} {most}; lower disk, or "
-                    "raise that"
+                raise Refusal(
+                    ("volumes", last, "disk"),
+                    f"the pod's volumes on its node's disk, {' and '.join(sizes.values())}, are "
+                    f"more than {what} {most}; lower disk, or raise that",
                 )
 
     def uses_host(self, pool: GpuPool) -> bool:
@@ -197,15 +220,16 @@ class PodArgs:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():
             if other := paths.get(volume.mount_path):
-                raise ValueError(
-                    f"volumes.{name}.mountPath: {volume.mount_path} is already used by volume "
-                    f"{other}; choose another"
+                raise Refusal(
+                    ("volumes", name, "mountPath"),
+                    f"{volume.mount_path} is already used by volume {other}; choose another",
                 )
             paths[volume.mount_path] = name
             if volume.bucket and self.service_account is None:
-                raise ValueError(
-                    f"volumes.{name}.bucket: {volume.bucket} is mounted with the permissions of "
-                    "the pod's service account, and the pod has none; set serviceAccount"
+                raise Refusal(
+                    ("volumes", name, "bucket"),
+                    f"{volume.bucket} is mounted with the permissions of the pod's service "
+                    "account, and the pod has none; set serviceAccount",
                 )
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
@@ -213,11 +237,11 @@ class PodArgs:
         stack does not declare, or that they could not mount there."""
         account = self._account(auxiliary)
         for name, volume in self.volumes.items():
-            path = f"volumes.{name}"
+            path = ("volumes", name)
             if volume.host_file and not pool.host_paths:
-                raise ValueError(
-                    f"{path}.hostFile: the platform does not allow files of the host; drop the "
-                    "volume"
+                raise Refusal(
+                    (*path, "hostFile"),
+                    "the platform does not allow files of the host; drop the volume",
                 )
             if volume.bucket and account is not None:
                 _check_right(path, volume, str(self.service_account), account)
@@ -232,47 +256,50 @@ class PodArgs:
         if name not in auxiliary.accounts:
             accounts = auxiliary.accounts
             allowed = unknown(name, accounts) if accounts else f"add serviceAccounts.{name}"
-            raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
+            raise Refusal("serviceAccount", "is not a service account", given=name, remedy=allowed)
         if (other := auxiliary.accounts[name].namespace) != namespace:
-            raise ValueError(
-                f"serviceAccount: {name} is in namespace {other}, and the pods are in "
-                f"{namespace}; pods can use only accounts of their own namespace: use one "
-                "namespace for both"
+            raise Refusal(
+                "serviceAccount",
+                f"{name} is in namespace {other}, and the pods are in {namespace}; pods can use "
+                "only accounts of their own namespace: use one namespace for both",
             )
         return auxiliary.accounts[name]
 
 
-def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccountArgs) -> None:
+def _check_right(path: Keys, volume: VolumeArgs, name: str, account: ServiceAccountArgs) -> None:
     bucket = str(volume.bucket)
     right = account.buckets.get(bucket)
     if right is None:
         have = ", ".join(sorted(account.buckets)) or "none"
-        raise ValueError(
-            f"{path}.bucket: service account {name} may not read {bucket}, only {have}; add "
-            f"{bucket}: read to serviceAccounts.{name}.buckets"
+        raise Refusal(
+            (*path, "bucket"),
+            f"service account {name} may not read {bucket}, only {have}",
+            remedy=f"add {bucket}: read to serviceAccounts.{name}.buckets",
         )
     if volume.writable and right != "write":
-        raise ValueError(
-            f"{path}.readOnly: service account {name} may only read {bucket}; drop the key, or "
-            f"set serviceAccounts.{name}.buckets.{bucket} to write"
+        raise Refusal(
+            (*path, "readOnly"),
+            f"service account {name} may only read {bucket}",
+            remedy=f"drop the key, or set serviceAccounts.{name}.buckets.{bucket} to write",
         )
 
 
-def _check_attachable(path: str, name: str, claim: VolumeClaimArgs, pool: GpuPool) -> None:
+def _check_attachable(path: Keys, name: str, claim: VolumeClaimArgs, pool: GpuPool) -> None:
     given = claim.storage_class or ""
     if given not in pool.unattachable:
         return
     key = f"volumeClaims.{name}.storageClass"
     change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
-    raise ValueError(
-        f"{path}.claim: nodes of pool {pool.name} cannot attach the disk of {name}, whose "
-        f"storageClass is {given or 'the default one'}; {change}, or use a bucket. A claim that "
-        "exists cannot change its class: add one with another name"
+    raise Refusal(
+        (*path, "claim"),
+        f"nodes of pool {pool.name} cannot attach the disk of {name}, whose storageClass is "
+        f"{given or 'the default one'}; {change}, or use a bucket. A claim that exists cannot "
+        "change its class: add one with another name",
     )
 
 
 def _check_claim(
-    path: str,
+    path: Keys,
     volume: VolumeArgs,
     claims: Mapping[str, VolumeClaimArgs],
     namespace: str,
@@ -281,22 +308,25 @@ def _check_claim(
     name = str(volume.claim)
     if name not in claims:
         allowed = unknown(name, claims) if claims else f"add volumeClaims.{name}"
-        raise ValueError(
-            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. If somebody else "
-            "created the claim, name it in existingClaim"
+        raise Refusal(
+            (*path, "claim"),
+            "is not one of volumeClaims",
+            given=name,
+            remedy=f"{allowed}. If somebody else created the claim, name it in existingClaim",
         )
     claim = claims[name]
     if claim.namespace != namespace:
-        raise ValueError(
-            f"{path}.claim: {name} is in namespace {claim.namespace}, and the pods are in "
-            f"{namespace}; pods can mount only claims of their own namespace: use one namespace "
-            "for both"
+        raise Refusal(
+            (*path, "claim"),
+            f"{name} is in namespace {claim.namespace}, and the pods are in {namespace}",
+            remedy="pods can mount only claims of their own namespace: use one namespace for both",
         )
     if nodes > 1 and not claim.several_nodes:
-        raise ValueError(
-            f"{path}.claim: {name} is {claim.access_mode}, which only one node can mount, and the "
-            f"pods run on {nodes} nodes; use a bucket or, except on EKS, accessMode ReadWriteMany "
-            "and a storageClass that supports it"
+        raise Refusal(
+            (*path, "claim"),
+            f"{name} is {claim.access_mode}, which only one node can mount, and the pods run on "
+            f"{nodes} nodes; use a bucket or, except on EKS, accessMode ReadWriteMany and a "
+            "storageClass that supports it",
         )
     if volume.writable and claim.access_mode == "ReadOnlyMany":
-        raise ValueError(f"{path}.readOnly: {name} is ReadOnlyMany; drop the key")
+        raise Refusal((*path, "readOnly"), f"{name} is ReadOnlyMany", remedy="drop the key")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..access import BucketDriver, bucket_claim
+from ..decode import at
 from .pod_args import PodArgs
 from .volume_args import VolumeArgs
 
@@ -37,10 +38,7 @@ def contents_of(args: PodArgs, root: Path) -> Contents:
     contents = {}
     for name, volume in args.volumes.items():
         if volume.files:
-            try:
-                contents[name] = volume.contents(root)
-            except ValueError as error:
-                raise ValueError(f"volumes.{name}.{error}") from None
+            contents[name] = at(("volumes", name), volume.contents, root)
     return contents
 
 

@@ -7,6 +7,7 @@ from ..cluster import GpuPool
 from ..decode import camel
 from ..kube import quantity
 from ..limits import QUANTITY, check_limits
+from ..refusal import Refusal
 
 RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 """Field of `ResourcesArgs` -> the resource in a container's `resources`."""
@@ -38,7 +39,7 @@ def check_order(requests: ResourcesArgs, limits: ResourcesArgs) -> None:
     for field in RESOURCES:
         low, high, key = getattr(requests, field), getattr(limits, field), camel(field)
         if low and high and quantity.parse(low) > quantity.parse(high):
-            raise ValueError(f"requests.{key}: {low} is above limits.{key} {high}; lower it")
+            raise Refusal(("requests", key), f"{low} is above limits.{key} {high}; lower it")
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:
@@ -51,8 +52,9 @@ def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gp
                 continue
             if quantity.parse(amount) > quantity.parse(most):
                 larger = "request more GPUs" if pool.node_rooms else "give the pool larger nodes"
-                raise ValueError(
-                    f"{key}.{camel(field)}: {amount} is more than a node of pool {pool.name} has "
-                    f"for pods ({most}); request less, or {larger}"
+                raise Refusal(
+                    (key, camel(field)),
+                    f"{amount} is more than a node of pool {pool.name} has for pods ({most})",
+                    remedy=f"request less, or {larger}",
                 )
             break

@@ -18,8 +18,10 @@ from ..limits import (
     Labels,
     Limit,
     check_limits,
+    limit_refusals,
     matching,
 )
+from ..refusal import Refusal, Refusals
 from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))
@@ -143,14 +145,18 @@ class ScalingArgs:
     load."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        if (self.metric is None) == (self.prometheus is None):
-            raise ValueError("metric: give either metric or prometheus")
-        if self.min_replicas > self.max_replicas:
-            raise ValueError(
-                f"minReplicas: {self.min_replicas} is above maxReplicas {self.max_replicas}; lower "
-                "it"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            if (self.metric is None) == (self.prometheus is None):
+                raise Refusal("metric", "give either metric or prometheus")
+        with refusals:
+            if self.min_replicas > self.max_replicas:
+                raise Refusal(
+                    "minReplicas",
+                    f"is above maxReplicas {self.max_replicas}; lower it",
+                    given=self.min_replicas,
+                )
+        refusals.check()
 
     def check_zero(self, minor: int) -> None:
         """Raises ValueError if a HorizontalPodAutoscaler of 1.`minor` may not have 0 pods: its
@@ -160,15 +166,17 @@ class ScalingArgs:
         if self.min_replicas or self.metric is None:
             return
         if minor < 37:
-            raise ValueError(
-                "minReplicas: Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, and "
-                "cluster.version is not known to be newer; set it to 1, or use prometheus instead "
-                "of metric, which needs KEDA in the cluster"
+            raise Refusal(
+                "minReplicas",
+                "Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, and "
+                "cluster.version is not known to be newer; set it to 1, or use prometheus "
+                "instead of metric, which needs KEDA in the cluster",
             )
         if self.metric.type == "Pods":
-            raise ValueError(
-                "metric.type: Pods has no value without a pod, so Kubernetes refuses minReplicas "
-                "0; use External, or set minReplicas to 1"
+            raise Refusal(
+                ("metric", "type"),
+                "Pods has no value without a pod, so Kubernetes refuses minReplicas 0",
+                remedy="use External, or set minReplicas to 1",
             )
 
 
@@ -209,10 +217,14 @@ class ServiceArgs(GpuPodArgs):
     """Whether `pulumi up` waits until its pods are ready."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        GpuPodArgs.__post_init__(self)
-        if self.scaling and self.replicas is not None:
-            raise ValueError("replicas: scaling sets the number of pods; drop one of the two")
+        refusals = Refusals()
+        with refusals:
+            # A dataclass with slots is a new class, which zero-argument super() does not find.
+            GpuPodArgs.__post_init__(self)
+        with refusals:
+            if self.scaling and self.replicas is not None:
+                raise Refusal("replicas", "scaling sets the number of pods; drop one of the two")
+        refusals.check()
 
     @property
     def noun(self) -> str:

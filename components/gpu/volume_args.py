@@ -11,7 +11,16 @@ from ..access import BUCKET_NAME
 from ..catalog import kubernetes as names
 from ..effect import Sent, Tries
 from ..kube import quantity
-from ..limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, check_limits, none_of
+from ..limits import (
+    DNS_LABEL,
+    QUANTITY,
+    SIZE,
+    SUBDOMAIN,
+    Limit,
+    limit_refusals,
+    none_of,
+)
+from ..refusal import Refusal
 
 VolumeName = Annotated[
     str,
@@ -136,35 +145,44 @@ class VolumeArgs:
     `disk`."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        sources = [key for key in _SOURCES if getattr(self, key)]
-        keys = [_WORDS.get(key, key) for key in _SOURCES]
-        if not sources:
-            raise ValueError(f"mountPath: has no source; give one of {', '.join(keys)}")
-        if len(sources) > 1:
-            first, second = (_WORDS.get(key, key) for key in sources[:2])
-            raise ValueError(
-                f"{second}: a volume has only one source, and this one already has "
-                f"{first}; drop one of the two"
-            )
-        (source,) = sources
-        self._check_names()
-        if self.read_only is False and source not in (*_WRITABLE, *_EMPTY):
-            raise ValueError(
-                f"readOnly: nothing can be written to {_WORDS.get(source, source)}; drop the key"
-            )
-        if self.read_only and source in _EMPTY:
-            where = "in memory" if source == "memory" else "on the node's disk"
-            raise ValueError(f"readOnly: a read-only volume {where} would stay empty; drop the key")
+        refusals = limit_refusals(self)
+        with refusals:
+            self._check_names()
+        with refusals:
+            sources = [key for key in _SOURCES if getattr(self, key)]
+            keys = [_WORDS.get(key, key) for key in _SOURCES]
+            if not sources:
+                raise Refusal("mountPath", "has no source", remedy=f"give one of {', '.join(keys)}")
+            if len(sources) > 1:
+                first, second = (_WORDS.get(key, key) for key in sources[:2])
+                raise Refusal(
+                    second,
+                    f"a volume has only one source, and this one already has {first}",
+                    remedy="drop one of the two",
+                )
+            (source,) = sources
+            if self.read_only is False and source not in (*_WRITABLE, *_EMPTY):
+                raise Refusal(
+                    "readOnly",
+                    f"nothing can be written to {_WORDS.get(source, source)}; drop the key",
+                )
+            if self.read_only and source in _EMPTY:
+                where = "in memory" if source == "memory" else "on the node's disk"
+                raise Refusal(
+                    "readOnly", f"a read-only volume {where} would stay empty; drop the key"
+                )
+        refusals.check()
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
         for position, file in enumerate(self.files):
             name = Path(file).name
             if name in seen:
-                raise ValueError(
-                    f"files[{position}]: {file!r} and {seen[name]!r} have the same name, and a "
-                    "ConfigMap has no folders; rename one"
+                raise Refusal(
+                    ("files", position),
+                    f"and {seen[name]!r} have the same name, and a ConfigMap has no folders",
+                    given=file,
+                    remedy="rename one",
                 )
             seen[name] = file
 
@@ -183,31 +201,35 @@ class VolumeArgs:
         key, for a file elsewhere, that is unreadable, no text, too large, or with a private key."""
         contents: dict[str, str] = {}
         for position, file in enumerate(self.files):
-            key = f"files[{position}]"
+            key = ("files", position)
             path = root / file
             if not path.resolve().is_relative_to(root.resolve()):
-                raise ValueError(
-                    f"{key}: {file!r} is a link to a file outside {root.resolve()}; put the file "
-                    "itself there"
+                raise Refusal(
+                    key,
+                    f"is a link to a file outside {root.resolve()}; put the file itself there",
+                    given=file,
                 )
             try:
                 text = path.read_text(encoding="utf-8")
             except OSError as error:
-                raise ValueError(f"{key}: cannot read {file!r}: {error.strerror}") from None
+                raise Refusal(key, f"cannot read {file!r}: {error.strerror}") from None
             except UnicodeDecodeError:
-                raise ValueError(
-                    f"{key}: {file!r} is not a text file; put it into the image"
+                raise Refusal(
+                    key, "is not a text file", given=file, remedy="put it into the image"
                 ) from None
             if "-----BEGIN" in text and "PRIVATE KEY-----" in text:
-                raise ValueError(
-                    f"{key}: {file!r} holds a private key, which everyone who can read ConfigMaps "
-                    "could see; create a Secret and name it in secret"
+                raise Refusal(
+                    key,
+                    "holds a private key, which everyone who can read ConfigMaps could see",
+                    given=file,
+                    remedy="create a Secret and name it in secret",
                 )
             contents[Path(file).name] = text
         if (size := sum(len(text.encode()) for text in contents.values())) > FILES_LIMIT:
-            raise ValueError(
-                f"files: have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}; "
-                "put them into the image or a bucket"
+            raise Refusal(
+                "files",
+                f"have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}",
+                remedy="put them into the image or a bucket",
             )
         return contents
 
@@ -246,17 +268,25 @@ class VolumeClaimArgs:
     """The namespace: one of `namespaces`, or an existing one."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
-        most = LARGEST_DISK if self.storage_class is None else LARGEST_FILE_SYSTEM
-        if quantity.parse(self.size) > quantity.parse(most):
-            what = "a disk of the default class" if self.storage_class is None else "a file system"
-            raise ValueError(f"size: {self.size} is too large; {what} has at most {most}")
-        if self.storage_class is None and self.several_nodes:
-            raise ValueError(
-                f"accessMode: {self.access_mode} needs a file system that several nodes can "
-                "mount, and the default class creates a disk for one node; on EKS use a bucket, "
-                "on GKE name a storageClass such as gpu-cluster-filestore"
-            )
+        refusals = limit_refusals(self)
+        with refusals:
+            most = LARGEST_DISK if self.storage_class is None else LARGEST_FILE_SYSTEM
+            if quantity.parse(self.size) > quantity.parse(most):
+                what = (
+                    "a disk of the default class" if self.storage_class is None else "a file system"
+                )
+                raise Refusal(
+                    "size", f"{self.size} is too large", remedy=f"{what} has at most {most}"
+                )
+        with refusals:
+            if self.storage_class is None and self.several_nodes:
+                raise Refusal(
+                    "accessMode",
+                    f"{self.access_mode} needs a file system that several nodes can mount, and the "
+                    "default class creates a disk for one node; on EKS use a bucket, on GKE name a "
+                    "storageClass such as gpu-cluster-filestore",
+                )
+        refusals.check()
 
     @property
     def gib(self) -> int:

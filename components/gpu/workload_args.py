@@ -13,7 +13,7 @@ from ..decode import shown
 from ..effect import Sent, Silent, Tries
 from ..kube import quantity
 from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
-from ..refusal import Refusal
+from ..refusal import Refusal, Refusals
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 
@@ -92,15 +92,18 @@ class GpuPodArgs(PodArgs):
 
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
-        PodArgs.__post_init__(self)
-        limit = self.limits.memory
-        if self.shared_memory is None or limit is None:
-            return
-        if quantity.parse(self.shared_memory) > quantity.parse(limit):
-            raise ValueError(
-                f"sharedMemory: {self.shared_memory} is above limits.memory {limit}, which "
-                "includes it; lower it, or raise the limit"
-            )
+        refusals = Refusals()
+        with refusals:
+            PodArgs.__post_init__(self)
+        with refusals:
+            limit, shared = self.limits.memory, self.shared_memory
+            if shared and limit and quantity.parse(shared) > quantity.parse(limit):
+                raise Refusal(
+                    "sharedMemory",
+                    f"{shared} is above limits.memory {limit}, which includes it",
+                    remedy="lower it, or raise the limit",
+                )
+        refusals.check()
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Like `PodArgs.uses_host`; a pod without GPUs mounts nothing of the driver."""
@@ -110,29 +113,36 @@ class GpuPodArgs(PodArgs):
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError if a pod does not fit any node of `pool`."""
         if self.driver_libraries and not pool.host_paths:
-            raise ValueError(
-                "driverLibraries: the platform does not allow directories of the host, and "
-                "mounts the driver itself; drop the key"
+            raise Refusal(
+                "driverLibraries",
+                "the platform does not allow directories of the host, and mounts the driver itself",
+                remedy="drop the key",
             )
         if self.gpus > pool.allocatable:
-            raise ValueError(
-                f"gpus: {self.gpus} is more than a node of pool {pool.name} has "
-                f"({pool.allocatable}); request fewer, or give the pool larger nodes"
+            raise Refusal(
+                "gpus",
+                f"is more than a node of pool {pool.name} has ({pool.allocatable})",
+                given=self.gpus,
+                remedy="request fewer, or give the pool larger nodes",
             )
         if self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
-            raise ValueError(
-                f"gpus: {self.gpus} is not possible for a pod on pool {pool.name}; allowed: "
-                f"{', '.join(map(str, pool.pod_gpus))}"
+            raise Refusal(
+                "gpus",
+                f"is not possible for a pod on pool {pool.name}",
+                given=self.gpus,
+                allowed=pool.pod_gpus,
             )
         if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
-            raise ValueError(
-                f"gpus: {self.gpus} shares of pool {pool.name} may all be of the same GPU; "
-                "request 1, or drop the pool's sharing"
+            raise Refusal(
+                "gpus",
+                f"shares of pool {pool.name} may all be of the same GPU",
+                given=self.gpus,
+                remedy="request 1, or drop the pool's sharing",
             )
         if self.shared_memory is not None and pool.host_ipc and self.gpus:
-            raise ValueError(
-                f"sharedMemory: pods of pool {pool.name} use the host's shared memory to reach "
-                "MPS; drop the key"
+            raise Refusal(
+                "sharedMemory",
+                f"pods of pool {pool.name} use the host's shared memory to reach MPS; drop the key",
             )
         most = pool.room(self.gpus).get("memory")
         shared = self.shared_memory
@@ -146,9 +156,11 @@ class GpuPodArgs(PodArgs):
         self.check_node(pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
-                raise ValueError(
-                    f"nodeSelector.{key}: {value!r} contradicts pool {pool.name}, whose nodes have "
-                    f"{pool.labels[key]!r}; drop the key, or choose another pool"
+                raise Refusal(
+                    ("nodeSelector", key),
+                    f"contradicts pool {pool.name}, whose nodes have {pool.labels[key]!r}",
+                    given=value,
+                    remedy="drop the key, or choose another pool",
                 )
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
@@ -198,9 +210,10 @@ class GpuPodArgs(PodArgs):
         """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
         capacity = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
         if self.gpus and capacity is not None and pods > capacity:
-            raise ValueError(
-                f"{key}: {pods} is more than pool {pool.name} can run: {capacity} pods with "
-                f"{self.gpus} each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes"
+            raise Refusal(
+                key,
+                f"{pods} is more than pool {pool.name} can run: {capacity} pods with {self.gpus} "
+                f"each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes",
             )
 
 
@@ -244,31 +257,44 @@ class WorkloadArgs(GpuPodArgs):
     including its time in a queue)."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        GpuPodArgs.__post_init__(self)
-        self._check_api_version()
-        self._check_kind("replicas", self.replicas, "deployment")
-        self._check_kind("completions", self.completions, "job")
-        self._check_kind("parallelism", self.parallelism, "job")
-        self._check_kind("backoffLimit", self.backoff_limit, "job")
-        self._check_kind("queue", self.queue, "job")
-        self._check_kind("priority", self.priority, "job")
-        for key, probe in (
-            ("readinessProbe", self.readiness_probe),
-            ("livenessProbe", self.liveness_probe),
-        ):
-            if probe is not None and probe.port not in self.ports:
-                have = ", ".join(self.ports) or "none"
-                raise ValueError(
-                    f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
-                )
+        refusals = Refusals()
+        with refusals:
+            # A dataclass with slots is a new class, which zero-argument super() does not find.
+            GpuPodArgs.__post_init__(self)
+        with refusals:
+            self._check_api_version()
+        with refusals:
+            self._check_kind("replicas", self.replicas, "deployment")
+        with refusals:
+            self._check_kind("completions", self.completions, "job")
+        with refusals:
+            self._check_kind("parallelism", self.parallelism, "job")
+        with refusals:
+            self._check_kind("backoffLimit", self.backoff_limit, "job")
+        with refusals:
+            self._check_kind("queue", self.queue, "job")
+        with refusals:
+            self._check_kind("priority", self.priority, "job")
+        with refusals:
+            for key, probe in (
+                ("readinessProbe", self.readiness_probe),
+                ("livenessProbe", self.liveness_probe),
+            ):
+                if probe is not None and probe.port not in self.ports:
+                    have = ", ".join(self.ports) or "none"
+                    raise Refusal(
+                        (key, "port"),
+                        f"is not a port of this workload; allowed: {have}",
+                        given=probe.port,
+                    )
+        refusals.check()
 
     def _check_api_version(self) -> None:
         kind, current = _API_VERSIONS[self.kind]
         if self.api_version not in (None, current):
             _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
             why = f"has not served {kind} since Kubernetes {since}" if since else f"has no {kind}"
-            raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
+            raise Refusal("apiVersion", f"{why}", given=self.api_version, remedy=f"write {current}")
 
     def _check_kind(self, key: str, value: object, kind: str) -> None:
         if value is not None and self.kind != kind:

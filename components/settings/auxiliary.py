@@ -12,6 +12,7 @@ from ..decode import at, decode_map
 from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
+from ..refusal import Refusal
 
 
 def read_accounts(
@@ -38,36 +39,39 @@ def read_claims(
 def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> None:
     if disks is None:
         if claim.zone is not None:
-            raise ValueError(
-                f"zone: on platform {platform} the cluster chooses the disk's zone; drop the key"
+            raise Refusal(
+                "zone", f"on platform {platform} the cluster chooses the disk's zone; drop the key"
             )
         return
     if claim.several_nodes:
-        raise ValueError(
-            f"accessMode: {claim.access_mode} needs a file system that several nodes can mount, "
-            f"and on platform {platform} a claim is a disk for one node; {disks.shared}"
+        raise Refusal(
+            "accessMode",
+            f"{claim.access_mode} needs a file system that several nodes can mount, and on "
+            f"platform {platform} a claim is a disk for one node; {disks.shared}",
         )
     if claim.storage_class is not None:
-        raise ValueError(
-            f"storageClass: {claim.storage_class!r} has no effect on platform {platform}, where "
-            "the stack itself creates the disks of its claims; drop the key, or "
-            f"{disks.other_class}. For a claim that exists see 'A disk that the driver created' in "
-            "docs/how-to/give-jobs-data.md"
+        raise Refusal(
+            "storageClass",
+            f"has no effect on platform {platform}, where the stack itself creates the disks of "
+            f"its claims; drop the key, or {disks.other_class}. For a claim that exists see 'A "
+            "disk that the driver created' in docs/how-to/give-jobs-data.md",
+            given=claim.storage_class,
         )
     if claim.zone is None and not disks.zones:
-        raise ValueError(
-            "zone: is missing; name the zone of the disk, since only the cloud knows those of "
-            f"an existing network, such as {disks.region}a"
+        raise Refusal(
+            "zone",
+            "is missing; name the zone of the disk, since only the cloud knows those of an "
+            f"existing network, such as {disks.region}a",
         )
     if claim.zone is not None and disks.zones and claim.zone not in disks.zones:
-        raise ValueError(
-            f"zone: {claim.zone!r} is not in the cluster's network; allowed: "
-            f"{', '.join(disks.zones)}"
+        raise Refusal(
+            "zone", "is not in the cluster's network", given=claim.zone, allowed=disks.zones
         )
     if claim.zone is not None and not disks.zones and claim.zone[:-1] != disks.region:
-        raise ValueError(
-            f"zone: {claim.zone!r} is not a zone of {disks.region}; give one such as "
-            f"{disks.region}a"
+        raise Refusal(
+            "zone",
+            f"is not a zone of {disks.region}; give one such as {disks.region}a",
+            given=claim.zone,
         )
 
 
@@ -94,9 +98,10 @@ def check_disk_zones(
             way = f"set {key} to [{zone}]" if disks.zones else f"name in {key} only the one there"
             if disks.zones and len(places) == 1:
                 way += f", or volumeClaims.{claim}.zone to {places[0]}"
-            raise ValueError(
-                f"{pods.path}.volumes.{volume}.claim: the disk of {claim} is in {zone}, "
-                f"and nodes of pool {pods.pool} can be in {', '.join(places)}; {way}"
+            raise Refusal(
+                (pods.path, "volumes", volume, "claim"),
+                f"the disk of {claim} is in {zone}, and nodes of pool {pods.pool} can be in "
+                f"{', '.join(places)}; {way}",
             )
 
 
@@ -105,22 +110,25 @@ def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) 
     if storage_class is None:
         return
     if reason := classes.refused.get(storage_class):
-        raise ValueError(f"storageClass: on platform {platform} {storage_class} {reason}")
+        raise Refusal("storageClass", f"on platform {platform} {storage_class} {reason}")
     if storage_class in classes.disks and claim.several_nodes:
-        raise ValueError(
-            f"accessMode: {claim.access_mode} needs a file system that several nodes can mount, "
-            f"and {storage_class} creates a disk for one node; name another storageClass, such as "
-            "gpu-cluster-filestore on GKE, or use a bucket"
+        raise Refusal(
+            "accessMode",
+            f"{claim.access_mode} needs a file system that several nodes can mount, and "
+            f"{storage_class} creates a disk for one node; name another storageClass, such as "
+            "gpu-cluster-filestore on GKE, or use a bucket",
         )
     least = classes.least_gib.get(storage_class, 0)
     if quantity.parse(claim.size) < least * 2**30:
-        raise ValueError(
-            f"size: {claim.size} is too small for storageClass {storage_class}; allowed: {least}Gi "
-            "or more"
+        raise Refusal(
+            "size",
+            f"{claim.size} is too small for storageClass {storage_class}",
+            remedy=f"allowed: {least}Gi or more",
         )
     most = classes.most_gib.get(storage_class)
     if most is not None and quantity.parse(claim.size) > most * 2**30:
-        raise ValueError(
-            f"size: {claim.size} is too large for storageClass {storage_class}; allowed: at most "
-            f"{most}Gi"
+        raise Refusal(
+            "size",
+            f"{claim.size} is too large for storageClass {storage_class}",
+            remedy=f"allowed: at most {most}Gi",
         )

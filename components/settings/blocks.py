@@ -174,6 +174,6 @@ def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
     refusals = Refusals()
     for key, names in ENTRY_NAMES.items():
         for entry in blocks[key]:
-            if reason := refusal(names, entry):
-                refusals.add(ValueError(f"{NAMESPACE}:{key}.{entry}: {reason}"))
+            if refused := refusal(names, entry):
+                refusals.add(refused.under(f"{NAMESPACE}:{key}", entry))
     refusals.check()

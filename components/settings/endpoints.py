@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from ..catalog.clouds import CLOUDS
+from ..refusal import Refusal
 
 _URL = re.compile(r"\w+://[^\"'\s]+")
 _OURS = ("localhost", "127.0.0.1", "::1")
 
 
-def foreign_endpoints(config: Mapping[str, str]) -> Iterator[str]:
-    """A line for each key with a host that is neither the cloud's nor this machine.
+def foreign_endpoints(config: Mapping[str, str]) -> Iterator[Refusal]:
+    """The refusal of each key with a host that is neither the cloud's nor this machine.
 
     `config` is the engine's: `aws:endpoints` -> text, JSON if the value is structured.
     """
@@ -22,14 +23,16 @@ def foreign_endpoints(config: Mapping[str, str]) -> Iterator[str]:
                 hosts = [urlsplit(url).hostname or "" for url in _URL.findall(value)] or [value]
                 for host in hosts:
                     if host not in _OURS and not host.endswith(hosts_of_clouds):
-                        yield _line(key, f"sends requests to {host!r}")
+                        yield _refusal(key, f"sends requests to {host!r}")
                         break
             elif key in cloud.usual and value != cloud.usual[key][0]:
-                yield _line(key, cloud.usual[key][1].format(value=value))
+                yield _refusal(key, cloud.usual[key][1].format(value=value))
 
 
-def _line(key: str, what: str) -> str:
-    return (
-        f"{key}: {what}, with the credentials of the user who runs this; remove it, or set it in "
-        "the provider's environment variable, which is the user's own"
+def _refusal(key: str, what: str) -> Refusal:
+    return Refusal(
+        key,
+        f"{what}, with the credentials of the user who runs this",
+        remedy="remove it, or set it in the provider's environment variable, which is the user's "
+        "own",
     )

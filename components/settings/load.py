@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -29,7 +28,6 @@ from ..decode import (
     decode_map,
     no_such_key,
     refuse_output,
-    shown,
     type_hints,
 )
 from ..gpu.images_args import ImagesArgs
@@ -38,15 +36,14 @@ from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..limits import unwrapped
 from ..platforms import PLATFORMS, WRITTEN, platform_in
 from ..refusal import (
-    SENTENCE,
+    EXCLUDED_KEY,
     UNKNOWN_KEY,
     UNKNOWN_POOL,
-    UNKNOWN_VALUE,
-    Range,
     Refusal,
     Refusals,
     unknown_value,
 )
+from ..scalers import default_scaler, scaler_refusals
 from .auxiliary import (
     check_disk_zones,
     read_accounts,
@@ -55,6 +52,7 @@ from .auxiliary import (
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints
 from .model import Settings
+from .remaining import Remaining, steps
 from .teams import check_priorities, in_team, queues_of, read_cluster, read_teams, with_namespaces
 from .validate import (
     check_groups,
@@ -68,6 +66,8 @@ from .validate import (
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
+_ROUNDS = 10
+"""How often what is left is read again: more than a block depends on others."""
 
 
 def load() -> Settings[Any]:
@@ -82,7 +82,7 @@ def load_args(given: Mapping[str, Any]) -> Settings[Any]:
     """The settings from a program's args, or from maps like those in a stack file; of the stack's
     config, only the providers' settings are used. Raises the same errors as `load`."""
     return _loaded(
-        lambda config: _read(config, *_given(given), Path(), Refusals()),
+        lambda config: _read(config, *_given(given), Path(), Refusals(), rounds=1),
         lambda key: key.partition(":")[0] in _PROVIDERS,
     )
 
@@ -98,9 +98,8 @@ def _loaded(
     config = {key: value for key, value in engine.items() if counts(key)}
     try:
         settings = read(config)
-    except ValueError as error:
-        lines = map(str, Refusal.of(error).every)
-        raise pulumi.RunError("\n".join(lines)) from None
+    except Refusal as refusal:
+        raise pulumi.RunError("\n".join(map(str, refusal.every))) from None
     for warning in warned(config, settings):
         pulumi.log.warn(warning)
     return settings
@@ -108,7 +107,7 @@ def _loaded(
 
 def warned(config: Mapping[str, str], settings: Settings[Any]) -> list[str]:
     """The warnings of every preview and `gpu-cluster validate`; `config`: see `from_config`."""
-    return [*foreign_endpoints(config), *warnings(settings)]
+    return [*map(str, foreign_endpoints(config)), *warnings(settings)]
 
 
 def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]:
@@ -118,15 +117,12 @@ def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]
     Raises a `Refusal`, with every further one that does not follow from it. In continuous
     integration, which sets `CI`, warnings are not read, so `foreign_endpoints` are refused.
     """
-    refusals = Refusals()
-    for key in config:
-        with refusals:
-            _check_namespace(key)
-    values = _values(config, refusals)
-    platform = ""
-    with refusals:
-        platform = _platform(values["cluster"])
-    return _read(config, values, platform, root, refusals)
+    refusals, meant = Refusals(), dict(config)
+    for key, value in config.items():
+        if refusal := _unread(key):
+            refusals.add(refusal)
+            meant = {refusal.likely: value, **meant} if refusal.likely else meant
+    return _read(meant, _values(meant, refusals), "", root, refusals)
 
 
 def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
@@ -142,10 +138,14 @@ def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
         values[key] = {}
         with empty[key]:
             values[key] = _structured(blocks, key)
-    for key in blocks:
+    for key, value in blocks.items():
         if key not in _KEYS:
             path, platform = f"{NAMESPACE}:{key}", platform_in(values["cluster"])
-            refusals.add(_in_block(path, key, platform) or no_such_key(path, key, _KEYS))
+            refusal = _in_block(path, key, platform) or no_such_key(path, key, _KEYS)
+            refusals.add(refusal)
+            if refusal.likely and refusal.likely not in blocks:
+                with empty[refusal.likely]:
+                    values[refusal.likely] = _structured({refusal.likely: value}, refusal.likely)
     for outer in ("cluster", "batch"):
         for nested in [key for key in values[outer] if key in _KEYS]:
             refusals.add(
@@ -156,11 +156,11 @@ def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
                     "config",
                 )
             )
-            del values[outer][nested], empty[nested]
+            moved = values[outer].pop(nested)
+            values[nested] = values[nested] or moved or {}
+            empty[nested] = Refusals()
     for refusal in itertools.chain.from_iterable(empty.values()):
         refusals.add(refusal)
-    with refusals:
-        check_entry_names(values)
     return values
 
 
@@ -170,75 +170,32 @@ def _read(
     platform: str,
     root: Path,
     refusals: Refusals,
+    rounds: int = _ROUNDS,
 ) -> Settings[Any]:
-    """The settings; what refuses them is added to `refusals`, and all are raised together."""
+    """The settings; what refuses them is added to `refusals`, and all are raised together.
+
+    What is refused is left out of the next round, in which checks find what they could not see: a
+    check of several settings is made only if none of them is refused. `platform`: empty if the
+    cluster's block names it.
+    """
     if os.environ.get("CI", "").lower() in ("1", "true"):
-        for line in foreign_endpoints(config):
-            refusals.add(ValueError(line))
-
-    def again(refusal: Refusal, value: Any) -> Refusal | None:
-        """What refuses the setting with another value."""
-        trial = Refusals()
-        other = _with(values, _steps(refusal.path), refusal.given, value)
-        _resolved(config, other, platform, root, trial)
-        return next((each for each in trial if each.at == refusal.at), None)
-
-    settings = _resolved(config, values, platform, root, refusals)
-    if settings is not None:
-        return settings
-    explained = Refusals()
-    for refusal in refusals:
-        reason = _explained(refusal, values["cluster"], platform)
-        try:
-            explained.add(_narrowed(reason, partial(again, refusal)))
-        except LookupError:  # The value is not in the file, or in an object of a program.
-            explained.add(reason)
-    raise explained.first()
-
-
-def _narrowed(
-    refusal: Refusal, again: Callable[[Any], Refusal | None], *, twice: bool = True
-) -> Refusal:
-    """The refusal with what the other settings allow: otherwise, who follows it might be refused
-    once more."""
-    given, allowed = refusal.given, refusal.allowed
-    if not isinstance(allowed, Range):
-        if refusal.code != UNKNOWN_VALUE:
-            return refusal
-        reasons = [(word, again(word)) for word in allowed]
-        left = [word for word, reason in reasons if reason is None]
-        clause = next((reason.clause for _, reason in reasons if reason), "")
-        return refusal.but(allowed=left) if left else refusal.but(remedy=f"but {clause}")
-    ends = [end for end in (allowed.least, allowed.most) if end is not None]
-    for end in sorted(ends, key=lambda end: abs(end - given)):
-        if (narrower := again(end)) is None:
-            continue
-        if narrower.given != end:
-            fits = narrower.code != SENTENCE  # The reason is the same for every value.
-            return narrower if fits else refusal.but(remedy=f"but {narrower.clause}")
-        narrower = narrower.but(given=given)
-        if isinstance(narrower.allowed, Range):
-            return _narrowed(narrower, again, twice=False) if twice else narrower
-        return narrower if abs(end - given) == min(abs(end - given) for end in ends) else refusal
-    return refusal
-
-
-def _steps(path: Sequence[str | int]) -> list[str | int]:
-    """The keys and positions from the blocks down."""
-    first, *others = path
-    return [*f"{first}".removeprefix(f"{NAMESPACE}:").split("."), *others]
-
-
-def _with(value: Any, steps: Sequence[str | int], old: Any, new: Any) -> Any:
-    """A copy with `new` in the place of `old`; raises LookupError if that is not there."""
-    if not steps and value == old:
-        return new
-    step, *others = steps or ("",)
-    if isinstance(value, dict) and step in value:
-        return {**value, step: _with(value[step], others, old, new)}
-    if isinstance(value, list) and isinstance(step, int):
-        return [*value[:step], _with(value[step], others, old, new), *value[step + 1 :]]
-    raise LookupError(step)
+        refusals.add(*foreign_endpoints(config))
+    found, remaining, checked = Refusals(), Remaining(values), not refusals
+    for _ in range(rounds):
+        if (blocks := remaining.values) is None:
+            break
+        if settings := _resolved(config, blocks, platform, root, refusals):
+            if not found:
+                return settings
+            break
+        of = platform or platform_in(blocks["cluster"])
+        explained = [_explained(refusal, blocks, of) for refusal in refusals]
+        found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
+        more = remaining.remove(explained)
+        if not more and checked:
+            break
+        checked, refusals = True, Refusals()
+    raise found.first()
 
 
 def _in_block(path: str, key: str, platform: str) -> Refusal | None:
@@ -265,19 +222,20 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             raise no_such_key(path, key, _KEYS)
         refuse_output(path, value)
         if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
-            raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
+            raise Refusal(path, "is not a map", given=value, remedy="write it as { NAME: VALUE }")
     values: dict[str, Any] = {key: given.get(key) or {} for key in _KEYS}
     check_entry_names(values)
     for name, platform in PLATFORMS.items():
         if isinstance(values["cluster"], platform.settings.CLUSTER):
             return values, name
     if not isinstance(values["cluster"], Mapping):
-        raise ValueError(
-            f"{NAMESPACE}:cluster: {shown(values['cluster'])} is not the args class of a "
-            "platform; give, for example, EksClusterArgs, or a map with the key platform"
+        raise Refusal(
+            f"{NAMESPACE}:cluster",
+            "is not the args class of a platform",
+            given=values["cluster"],
+            remedy="give, for example, EksClusterArgs, or a map with the key platform",
         )
-    cluster = values["cluster"] = dict(values["cluster"])
-    return values, _platform(cluster)
+    return values, ""
 
 
 def _resolved(
@@ -287,8 +245,14 @@ def _resolved(
     root: Path,
     refusals: Refusals,
 ) -> Settings[Any] | None:
-    """The settings, or None, with what refuses them: a check of several settings is made only if
-    none of them is refused on its own."""
+    """The settings, or None, with what refuses them."""
+    with refusals:
+        check_entry_names(values)
+    if not platform:
+        with refusals:
+            platform = _platform(values["cluster"])
+        cluster = {key: value for key, value in values["cluster"].items() if key != "platform"}
+        values = {**values, "cluster": cluster}
     if not refusals:
         with refusals:
             return _with_own(config, values, platform, root)
@@ -309,24 +273,38 @@ def _with_own(
 ) -> Settings[Any]:
     # Imported late: a stack on one platform does not need the catalog of another.
     module = PLATFORMS[platform].settings
-    refusals = Refusals()
+    refusals, teams = Refusals(), dict[str, TeamArgs]()
+    given = values["cluster"]
+    for key, why in _owner_keys(platform, given).items():
+        path = (f"{NAMESPACE}:cluster", key)
+        refusals.add(Refusal(path, f"is not available {why}", code=EXCLUDED_KEY))
+        given = {name: value for name, value in given.items() if name != key}
     with refusals:
-        _check_owner_keys(platform, values["cluster"])
+        teams |= read_teams(values["teams"])
     with refusals:
-        teams = read_teams(values["teams"])
-        cluster = read_cluster(module.CLUSTER, values["cluster"], teams)
+        cluster = read_cluster(module.CLUSTER, given, teams)
     with refusals:
         pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
     refusals.check()
     try:
         own = module.resolve(config, cluster, pool_args)
-    except ValueError as error:
-        raise in_team(error, module.CLUSTER, teams) from None
+    except Refusal as refusal:
+        raise in_team(refusal, module.CLUSTER, teams) from None
     return _with_blocks(values, platform, own, teams, root)
 
 
-def _explained(refusal: Refusal, cluster: Any, platform: str) -> Refusal:
+def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refusal:
     """The refusal, with a reason that only the whole config shows."""
+    cluster = blocks["cluster"]
+    block, *inner = steps(refusal.path)
+    if block == "gpuPools" and refusal.allowed and len(inner) == 2 and platform in PLATFORMS:
+        row, pool = PLATFORMS[platform].settings, blocks[block][inner[0]]
+        scaler = cluster.get("scaler") or default_scaler(row.CLUSTER)
+        keys = {camel(field.name): field.name for field in fields(row.POOL)}
+        given = {keys[key]: value for key, value in pool.items() if key in keys}
+        for other in scaler_refusals(row.POOL, given, scaler, row.CLUSTER):
+            if other.path == (inner[1],):
+                return other.but(path=refusal.path)
     if refusal.code == UNKNOWN_KEY:
         return _on_other_platforms(refusal, platform)
     if refusal.code == UNKNOWN_POOL:
@@ -398,45 +376,51 @@ def _with_blocks(
     return settings
 
 
-def _check_namespace(key: str) -> None:
-    """Refuses a key that nothing reads and that the engine would silently accept."""
+def _unread(key: str) -> Refusal | None:
+    """The refusal of a key that nothing reads and that the engine would silently accept."""
     namespace, _, name = key.partition(":")
     if name.startswith("config:"):
-        meant = f"{namespace}:{name.removeprefix('config:')}"
-        raise ValueError(f"{key}: has an old form; rename the key to {meant}")
+        return _renamed(key, "has an old form", f"{namespace}:{name.removeprefix('config:')}")
     package = f"pulumi_{namespace.replace('-', '_')}"
     known = (NAMESPACE, *_PROVIDERS)
     sdk = find_spec(package) if package.isidentifier() else None
     if namespace in _PROVIDERS and sdk is not None and sdk.origin is not None:
-        _check_setting(key, Path(sdk.origin).parent / "config" / "vars.py")
+        return _unknown_setting(key, Path(sdk.origin).parent / "config" / "vars.py")
     if namespace in known or sdk:
-        return
-    near = difflib.get_close_matches(namespace[:100], known, n=1)
-    what = f"rename the key to {near[0]}:{name}" if near else f"allowed: {', '.join(sorted(known))}"
-    raise ValueError(f"{key}: nothing reads the namespace {namespace!r}; {what}")
+        return None
+    reason = f"nothing reads the namespace {namespace!r}"
+    if near := difflib.get_close_matches(namespace[:100], known, n=1):
+        return _renamed(key, reason, f"{near[0]}:{name}")
+    return Refusal(key, reason, allowed=sorted(known))
 
 
-def _check_setting(key: str, sdk: Path) -> None:
-    """Refuses a provider's setting that its SDK does not have, as the provider does in a preview.
-    `sdk`: the module that reads the settings; a file, because importing an SDK takes a second."""
+def _renamed(key: str, reason: str, meant: str) -> Refusal:
+    return Refusal(key, reason, remedy=f"rename the key to {meant}", meant=meant)
+
+
+def _unknown_setting(key: str, sdk: Path) -> Refusal | None:
+    """The refusal of a provider's setting that its SDK does not have, as the provider's in a
+    preview. `sdk`: the module that reads the settings; a file, because importing an SDK takes a
+    second."""
     namespace, _, name = key.partition(":")
     names = re.findall(r"\.get(?:_\w+)?\('(\w+)'\)", sdk.read_text()) if sdk.exists() else ()
     if not names or name in (*names, "version", "pluginDownloadURL"):
-        return
-    meant = nearest(name, names, 0.6)
-    what = f"rename the key to {namespace}:{meant}" if meant else "remove it"
-    raise ValueError(f"{key}: nothing reads it, because the provider has no {name}; {what}")
+        return None
+    reason = f"nothing reads it, because the provider has no {name}"
+    if meant := nearest(name, names, 0.6):
+        return _renamed(key, reason, f"{namespace}:{meant}")
+    return Refusal(key, reason, remedy="remove it")
 
 
 def _platform(cluster: dict[str, Any]) -> str:
-    """Removes the platform, which decides which keys are allowed, from the cluster's block."""
-    path, platform = f"{NAMESPACE}:cluster.platform", platform_in(cluster)
-    named = cluster.pop("platform", None)
+    """The platform, which decides which keys are allowed."""
+    path, platform = (f"{NAMESPACE}:cluster", "platform"), platform_in(cluster)
+    named = cluster.get("platform")
     refuse_output(path, named)
     if named is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
             raise no_such_key((f"{NAMESPACE}:cluster", near[0]), near[0], ["platform"])
-        raise ValueError(f"{path}: is missing; allowed: {', '.join(WRITTEN)}")
+        raise Refusal(path, "is missing", allowed=WRITTEN)
     if not isinstance(named, str) or named not in WRITTEN:
         raise unknown_value(path, named, WRITTEN)
     return platform
@@ -478,33 +462,32 @@ _INSTEAD = {
 """(platform, key of other platforms) -> what to use there."""
 
 
-def _check_owner_keys(platform: str, cluster: Any) -> None:
-    """Refuses `existing` where it does not exist, and keys of a cluster that the stack creates, if
-    the cluster is an existing one."""
+def _owner_keys(platform: str, cluster: Any) -> Mapping[str, str]:
+    """`existing` where it does not exist, and keys of a cluster that the stack creates, if the
+    cluster is an existing one -> why they are refused."""
     entry = PLATFORMS[platform]
     if not isinstance(cluster, Mapping):
-        return
+        return {}
     if entry.instead_of_existing and "existing" in cluster:
-        raise ValueError(
-            f"{NAMESPACE}:cluster.existing: is not available on platform {platform}; "
-            f"{entry.instead_of_existing}"
-        )
+        return {"existing": f"on platform {platform}; {entry.instead_of_existing}"}
     if not entry.added:
-        return
+        return {}
     owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
     keys, own = (
         {camel(one.name) for one in fields(each)} for each in (entry.settings.CLUSTER, owned)
     )
-    for key in cluster:
-        if key in own - keys:
-            what = _NOT_WITH_EXISTING.get(key, "the cluster's owner decides it; drop it")
-            raise ValueError(f"{NAMESPACE}:cluster.{key}: is not available with existing: {what}")
+    default = "the cluster's owner decides it; drop it"
+    return {
+        key: f"with existing: {_NOT_WITH_EXISTING.get(key, default)}"
+        for key in cluster
+        if key in own - keys
+    }
 
 
 def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
     """The refusal of an unknown key, which says so if other platforms have it at this place."""
-    block, *steps = _steps(refusal.path)
-    part, keys = ("CLUSTER", steps) if block == "cluster" else ("POOL", steps[1:])
+    block, *inner = steps(refusal.path)
+    part, keys = ("CLUSTER", inner) if block == "cluster" else ("POOL", inner[1:])
     have = [name for name, row in PLATFORMS.items() if _has_key(getattr(row.settings, part), keys)]
     if not have or block not in ("cluster", "gpuPools"):
         return refusal
@@ -517,9 +500,9 @@ def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
         if name.removesuffix("-existing") not in {*have} - {name}
     ]
     own = f"use {refusal.meant} on {here}" if refusal.meant else "drop it"
-    return Refusal(
-        refusal.path,
-        f"is only available on {' and '.join(names)}",
+    return refusal.but(
+        reason=f"is only available on {' and '.join(names)}",
+        allowed=(),
         remedy=_INSTEAD.get((here, f"{keys[-1]}"), own),
     )
 
@@ -544,15 +527,15 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     path = f"{NAMESPACE}:{key}"
     if text in ("", "null"):
         drop = "" if key == "cluster" else ", or drop the key"
-        raise ValueError(f"{path}: has no value; set it{drop}")
+        raise Refusal(path, "has no value", remedy=f"set it{drop}")
     try:
         value = json.loads(text)
     except RecursionError:
-        raise ValueError(f"{path}: a value is nested too deeply; flatten it") from None
+        raise Refusal(path, "a value is nested too deeply", remedy="flatten it") from None
     except ValueError:
-        raise ValueError(
-            f"{path}: {shown(text)} is not a map; write it as YAML below the key"
+        raise Refusal(
+            path, "is not a map", given=text, remedy="write it as YAML below the key"
         ) from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map; write KEY: VALUE below the key")
+        raise Refusal(path, "is not a map", given=value, remedy="write KEY: VALUE below the key")
     return value

@@ -13,11 +13,12 @@ from ..access import PRINCIPAL, Access, iam_name
 from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
-from ..decode import NAMESPACE, at, decode, decode_map, shown, type_hints
+from ..decode import NAMESPACE, at, decode, decode_map, type_hints
 from ..gpu.pod_args import NamespaceArgs
-from ..refusal import Refusal, Refusals
+from ..refusal import Keys, Refusal, Refusals
 
 PATH = f"{NAMESPACE}:teams"
+_NO_MEMBER = "is not accepted as a member here"
 _ROLE = "arn:aws:iam::ACCOUNT:role/NAME"
 _ROLE_AS_USER = re.compile(r"user:arn:aws[a-z-]*:iam::[0-9]*:role/")
 _SESSION = re.compile(r"(arn:aws[a-z-]*):sts::([0-9]+):assumed-role/([^/]+)/(.+)")
@@ -33,9 +34,10 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
             check_creatable(f"{PATH}.{name}", name)
         for position, entry in enumerate(namespaces_of(name, team)):
             if (other := owners.setdefault(entry, name)) != name:
-                raise ValueError(
-                    f"{PATH}.{name}.namespaces[{position}]: {shown(entry)} already belongs to team "
-                    f"{other}; list it in only one"
+                raise Refusal(
+                    (PATH, name, "namespaces", position),
+                    f"already belongs to team {other}; list it in only one",
+                    given=entry,
                 )
     return teams
 
@@ -48,20 +50,20 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
     cluster, principals = decode(path, kind, value), _principals(kind, teams)
     for name in principals:
         if name in cluster.users:
-            raise ValueError(
-                f"{PATH}.{name}: is also a group of cluster.users, and every team is a group; "
-                "choose another name"
+            raise Refusal(
+                (PATH, name),
+                "is also a group of cluster.users, and every team is a group; choose another name",
             )
     members = {name: {"principals": arns} for name, arns in principals.items() if arns}
     try:
         users = dict(getattr(cluster, "users", {}))
         if members:
             entry = get_args(type_hints(kind)["users"])[1]
-            users |= decode_map(f"{path}.users", entry, members)
+            users |= decode_map((path, "users"), entry, members)
         _check_people(teams, users)
         return at(path, replace, cluster, users=users) if members else cluster
-    except ValueError as error:
-        raise in_team(error, kind, teams) from None
+    except Refusal as refusal:
+        raise in_team(refusal, kind, teams) from None
 
 
 def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, list[str]]:
@@ -96,19 +98,21 @@ def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> No
     for name, key, member in sorted(members, key=lambda one: one[2].startswith("group:")):
         first, at_key = owner(member, name, key)
         if first != name:
-            raise ValueError(
-                f"{key}: {shown(member)} already belongs to team {first}, in {at_key}; list it in "
-                "only one"
+            raise Refusal(
+                key,
+                f"already belongs to team {first}, in {at_key}; list it in only one",
+                given=member,
             )
         group = member.removeprefix("group:")
         for arn in users[group].principals if group in users else ():
             first, at_key = owner(arn, name, key)
             if first != name:
                 where = "" if group in teams else f" (in {NAMESPACE}:cluster.users.{group})"
-                raise ValueError(
-                    f"{key}: {shown(member)} includes {arn}{where}, which already belongs to team "
-                    f"{first}, in {at_key}; list the ARNs of team {name} instead, or remove that "
-                    "one from the other"
+                raise Refusal(
+                    key,
+                    f"includes {arn}{where}, which already belongs to team {first}, in {at_key}; "
+                    f"list the ARNs of team {name} instead, or remove that one from the other",
+                    given=member,
                 )
 
 
@@ -132,21 +136,22 @@ def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> 
             (batch or BatchArgs()).check_priority(path, priority)
 
 
-def in_team(error: ValueError, kind: type[Any], teams: Mapping[str, TeamArgs]) -> Refusal:
+def in_team(refusal: Refusal, kind: type[Any], teams: Mapping[str, TeamArgs]) -> Refusal:
     """The refusals of users of the cluster, with the keys of the teams of these users."""
-    members = {
-        f"{NAMESPACE}:cluster.users.{name}.principals[{position}]": (
-            f"{PATH}.{name}.members[{teams[name].members.index(arn)}]"
+    members: dict[Keys, Keys] = {
+        (f"{NAMESPACE}:cluster", "users", name, "principals", position): (
+            PATH, name, "members", teams[name].members.index(arn)
         )
         for name, arns in _principals(kind, teams).items()
         for position, arn in enumerate(arns)
-    }
+    }  # fmt: skip
+
+    def moved(path: Keys) -> Keys:
+        return next((member for user, member in members.items() if path[:5] == user), path)
+
     refusals = Refusals()
-    for refusal in Refusal.of(error).every:
-        moved = refusal.but(path=members.get(refusal.at, refusal.path))
-        for user, member in members.items():
-            moved = moved.but(reason=moved.reason.replace(user, member))
-        refusals.add(moved)
+    for each in refusal.every:
+        refusals.add(each.but(path=moved(each.path), other=moved(each.other)))
     return refusals.first()
 
 
@@ -158,7 +163,7 @@ def queues_of(
     refusals = Refusals()
     for name, team in teams.items():
         for pool, gpus in team.gpus.items():
-            path = f"{PATH}.{name}.gpus.{pool}"
+            path = (PATH, name, "gpus", pool)
             resolved, before = pool_at(path, pool, pools), totals[pool]
             totals[pool] += gpus
             if resolved.max_nodes is None:
@@ -166,11 +171,9 @@ def queues_of(
             most = resolved.max_nodes * resolved.allocatable
             if totals[pool] > most:
                 others = f", of which the teams above have {before}" if before else ""
-                line = (
-                    f"{path}: {gpus} is more than the pool's maxNodes allows, at most "
-                    f"{most}{others}; give less, or raise it"
-                )
-                refusals.add(ValueError(line))
+                reason = f"is more than the pool's maxNodes allows, at most {most}{others}"
+                remedy = "give less, or raise it"
+                refusals.add(Refusal(path, reason, given=gpus, remedy=remedy))
                 totals[pool] = before
     refusals.check()
     subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
@@ -187,39 +190,35 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
         return (name,), ()
     names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
-        path = f"{PATH}.{name}.members[{position}]: {shown(member)}"
+        refused = Refusal((PATH, name, "members", position), _NO_MEMBER, given=member)
         if _is_arn(member) and not (access.principals or access.emails):
-            raise ValueError(
-                f"{path} is accepted only on platform eks; give group:{name}, and have this "
-                f"cluster's owner map the role to the Kubernetes group {name}: aws eks "
-                "create-access-entry --cluster-name CLUSTER --region REGION --principal-arn "
-                f"{member if PRINCIPAL.fullmatch(member) else _ROLE} --kubernetes-groups {name}"
+            raise refused.but(
+                reason="is accepted only on platform eks",
+                remedy=f"give group:{name}, and have this cluster's owner map the role to the "
+                f"Kubernetes group {name}: aws eks create-access-entry --cluster-name CLUSTER "
+                "--region REGION --principal-arn "
+                f"{member if PRINCIPAL.fullmatch(member) else _ROLE} --kubernetes-groups {name}",
             )
         if access.principals and _ROLE_AS_USER.match(member):
             # docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, "username".
-            raise ValueError(
-                f"{path} would match nobody, because EKS knows a role only by the names of its "
-                "sessions, arn:aws:sts::ACCOUNT:assumed-role/...; give the ARN itself, without "
-                "user:"
+            raise refused.but(
+                reason="would match nobody, because EKS knows a role only by the names of its "
+                "sessions, arn:aws:sts::ACCOUNT:assumed-role/...",
+                remedy="give the ARN itself, without user:",
             )
         in_group = access.principals and _is_arn(member)
         parts = _MEMBER.fullmatch(f"group:{name}" if in_group else member)
         if parts is None or (access.emails and "@" not in parts["name"]):
             if access.emails and member.startswith("serviceAccount:"):
                 account = member.removeprefix("serviceAccount:")
-                raise ValueError(f"{path} is not accepted as a member here; write user:{account}")
+                raise refused.but(remedy=f"write user:{account}")
             what = "an e-mail address" if access.emails else "the name that the cluster knows"
-            raise ValueError(
-                f"{path} is not accepted as a member here; give "
-                + (f"{_ROLE}, the ARN of an IAM role or user, or " if access.principals else "")
-                + f"user: or group: and {what}, such as group:researchers"
-                + ("@example.com" if access.emails else "")
-                + (
-                    "; names that begin with system: belong to Kubernetes"
-                    if ":system:" in member
-                    else ""
-                )
-            )
+            arn = f"{_ROLE}, the ARN of an IAM role or user, or " if access.principals else ""
+            host = "@example.com" if access.emails else ""
+            remedy = f"give {arn}user: or group: and {what}, such as group:researchers{host}"
+            if ":system:" in member:
+                remedy += "; names that begin with system: belong to Kubernetes"
+            raise refused.but(remedy=remedy)
         if parts["name"] not in names[parts["kind"]]:
             names[parts["kind"]].append(parts["name"])
     return names["group"], names["user"]

@@ -13,13 +13,13 @@ from typing import Any
 from ..batch.team_args import TeamQueue, check_quota, chooses_gpus
 from ..batch.training_args import TrainingArgs
 from ..catalog import kubernetes as names
-from ..decode import NAMESPACE, unknown
+from ..decode import NAMESPACE, at, unknown
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
 from ..gpu.workload_args import GpuPodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
-from ..refusal import Refusal
+from ..refusal import UNKNOWN_NAMESPACE, Keys, Refusal
 from .blocks import RUNNING
 from .model import Settings
 
@@ -37,11 +37,11 @@ def check_names(settings: Settings[Any]) -> None:
         for name, entry in settings.running[key].items():
             path = f"{NAMESPACE}:{key}.{name}"
             if other := known.get(name):
-                raise ValueError(f"{path}: is also a name in {other}; choose another")
+                raise Refusal(path, f"is also a name in {other}", remedy="choose another")
             if test and name in measuring and entry.namespace == test.namespace:
-                raise ValueError(
-                    f"{path}: is the name of the Job that tests pool {measuring[name]}; choose "
-                    "another"
+                raise Refusal(
+                    path,
+                    f"is the name of the Job that tests pool {measuring[name]}; choose another",
                 )
             known[name] = key
 
@@ -52,30 +52,34 @@ def check_namespaces(settings: Settings[Any]) -> None:
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     for key, namespaces in settings.own.access.editors.items():
         for position, name in enumerate(namespaces):
-            check_restricted_namespace(f"{NAMESPACE}:cluster.{key}[{position}]", name, created)
+            check_restricted_namespace((f"{NAMESPACE}:cluster.{key}", position), name, created)
     _check_members(settings)
     for name in created:
         if names.RESERVED_NAMESPACE.fullmatch(name):
-            raise ValueError(
-                f"{NAMESPACE}:namespaces.{name}: {name!r} belongs to Kubernetes, the cloud or a "
-                "controller; set existing: true if the cluster has it, or choose a name other than "
-                "default that does not begin with kube-, gke-, gmp- or amazon- and does not end in "
-                "-system"
+            raise Refusal(
+                (f"{NAMESPACE}:namespaces", name),
+                "belongs to Kubernetes, the cloud or a controller; set existing: true if the "
+                "cluster has it, or choose a name other than default that does not begin with "
+                "kube-, gke-, gmp- or amazon- and does not end in -system",
+                given=name,
             )
     existing = not PLATFORMS[settings.platform].owned
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
-            raise ValueError(
-                f"{path}: nothing creates the namespace {name!r}; add it to "
-                f"{NAMESPACE}:namespaces, with existing: true if somebody else creates it, or use "
-                f"one of {', '.join([*settings.namespaces, 'default'])}"
+            raise Refusal(
+                path,
+                f"nothing creates the namespace {name!r}",
+                remedy=f"add it to {NAMESPACE}:namespaces, with existing: true if somebody else "
+                f"creates it, or use one of {', '.join([*settings.namespaces, 'default'])}",
+                code=UNKNOWN_NAMESPACE,
+                given=name,
             )
         if uses_host and name in created and created[name].pod_security != "privileged":
-            raise ValueError(
-                f"{path}: {name} enforces the Pod Security Standard "
-                f"{created[name].pod_security}, and these pods use directories or the IPC "
-                "namespace of the host; set "
-                f"{NAMESPACE}:namespaces.{name}.podSecurity to privileged"
+            raise Refusal(
+                path,
+                f"{name} enforces the Pod Security Standard {created[name].pod_security}, and "
+                "these pods use directories or the IPC namespace of the host",
+                remedy=f"set {NAMESPACE}:namespaces.{name}.podSecurity to privileged",
             )
 
 
@@ -84,10 +88,7 @@ def check_scaling(settings: Settings[Any]) -> None:
     version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
     for path, args in _entries(settings).items():
         if scaling := getattr(args, "scaling", None):
-            try:
-                scaling.check_zero(int(version[1]) if version else 0)
-            except ValueError as error:
-                raise Refusal.of(error).under(path, "scaling") from None
+            at((path, "scaling"), scaling.check_zero, int(version[1]) if version else 0)
 
 
 def check_groups(settings: Settings[Any]) -> list[str]:
@@ -115,7 +116,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
         ]
         for position, namespace in enumerate(queue.namespaces if queue.submitters else ()):
             if namespace not in unknown:
-                check_restricted_namespace(f"{path}[{position}]", namespace, created)
+                check_restricted_namespace((path, position), namespace, created)
     return warnings
 
 
@@ -205,9 +206,10 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
     }
     if isinstance(args, TrainingArgs):
         if args.queue != team:
-            raise ValueError(
-                f"{path}.queue: is missing, and training jobs in namespace {args.namespace} wait "
-                f"in the queue of team {team}; set it to {team}, or choose another namespace"
+            raise Refusal(
+                (path, "queue"),
+                f"is missing, and training jobs in namespace {args.namespace} wait in the queue "
+                f"of team {team}; set it to {team}, or choose another namespace",
             )
         variables |= {f"env.{name}": name for name in args.env}
         variables |= {
@@ -216,10 +218,10 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
         }
     for key, variable in variables.items():
         if chooses_gpus(variable):
-            raise ValueError(
-                f"{path}.{key}: {variable} chooses which GPUs a container sees, also those of "
-                f"other pods, and is not possible in namespace {args.namespace} of team {team}; "
-                "drop it"
+            raise Refusal(
+                (path, key),
+                f"{variable} chooses which GPUs a container sees, also those of other pods, and "
+                f"is not possible in namespace {args.namespace} of team {team}; drop it",
             )
 
 
@@ -247,10 +249,10 @@ def _check_quotas(settings: Settings[Any], namespace: str, name: str, queue: Tea
     path = f"{NAMESPACE}:{queue.key(name, 'quota')}"
     for key in always:
         most = getattr(quota, key)
-        check_quota(f"{path}.{key}", most and str(most), always[key] + largest[key], what)
+        check_quota((path, key), most and str(most), always[key] + largest[key], what)
     claims = [claim for claim in settings.auxiliary.claims.values() if claim.namespace == namespace]
     size = sum((quantity.parse(claim.size) for claim in claims), Decimal())
-    check_quota(f"{path}.storage", quota.storage, size, what.replace("pods", "claims"))
+    check_quota((path, "storage"), quota.storage, size, what.replace("pods", "claims"))
 
 
 def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
@@ -416,22 +418,24 @@ def _check_members(settings: Settings[Any]) -> None:
         for position, group in enumerate(queue.groups):
             if group not in groups:
                 allowed = unknown(group, groups) if groups else "cluster.users has none"
-                raise ValueError(
-                    f"{NAMESPACE}:{queue.key(name, 'groups')}[{position}]: {group!r} is not a "
-                    f"group in cluster.users, so it has no members; {allowed}"
+                raise Refusal(
+                    (f"{NAMESPACE}:{queue.key(name, 'groups')}", position),
+                    f"is not a group in cluster.users, so it has no members; {allowed}",
+                    given=group,
                 )
 
 
-def check_restricted_namespace(path: str, name: str, created: Mapping[str, NamespaceArgs]) -> None:
+def check_restricted_namespace(path: Keys, name: str, created: Mapping[str, NamespaceArgs]) -> None:
     """Refuses to let people create pods in a namespace that does not keep pods from taking over the
     node or a controller's permissions. `path`: its key, `created`: the stack's namespaces."""
     level = created[name].pod_security if name in created else None
     if level != "baseline":
         what = "is not one of this stack's" if level is None else f"enforces only {level}"
-        raise ValueError(
-            f"{path}: the namespace {name!r} {what}, so that anyone who creates pods in it could "
-            f"take over the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or "
-            "choose another namespace"
+        raise Refusal(
+            path,
+            f"the namespace {name!r} {what}, so that anyone who creates pods in it could take "
+            f"over the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or "
+            "choose another namespace",
         )
 
 

@@ -15,6 +15,7 @@ from components.cluster import GpuPool
 from components.decode import camel, decode
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.platforms import PLATFORMS
+from components.refusal import UNKNOWN_KEY, Refusal
 from components.scalers import scalers, unsupported
 from quality.docs import scaler_table
 from tools.sections import REFERENCE, table
@@ -218,8 +219,8 @@ def _offered(machine: MachineType) -> bool:
             GkeGpuNodePoolArgs,
             {**given, "reservation": "mine"} if capacity == "reservation" else given,
         )
-    except ValueError as error:
-        if "there is no such key" in str(error):
+    except Refusal as refusal:
+        if refusal.code == UNKNOWN_KEY:
             raise
         return False
     return True

@@ -7,7 +7,6 @@ replacements.
 
 import copy
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,10 +15,12 @@ from typing import Any
 
 import yaml
 
-from components.decode import NAMESPACE, decode
+from components.decode import decode
 from components.effect import Silent, Tries
+from components.refusal import Refusal
 from components.settings.blocks import BLOCKS, RUNNING
 from components.settings.load import from_config
+from components.settings.remaining import steps
 from quality.docs.keys import Setting, blocks, settings, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, tries
@@ -243,7 +244,7 @@ def _accepted(
 ) -> Mapping[str, Any]:
     """The entry and what it needs in addition, without what the settings refuse: of the values of a
     key, the first one that they accept. Raises ValueError if they refuse what is not in it."""
-    path = f"{NAMESPACE}:{block}.{'new.' if block in NAMED else ''}"
+    path = [block, *(["new"] if block in NAMED else [])]
     while True:
         value = {key: values[0] for key, values in entry.items() if values}
         to = {block: {"new": value} if block in NAMED else value, **also}
@@ -252,9 +253,10 @@ def _accepted(
         try:
             from_config(flat(with_kubeconfig(after, NOWHERE)), ROOT)
             return to
-        except ValueError as error:
-            refused = str(error).partition(": ")[0].partition(path)[2]
-            key, *inner = re.split(r"[.\[]", refused)
+        except Refusal as refusal:
+            refused = steps(refusal.path)
+            here = refused[: len(path)] == path
+            key, *inner = map(str, refused[len(path) :] if here else [""])
             if key in value and len(inner) == 2 and isinstance(value[key], dict):
                 entry[key] = [{k: v for k, v in value[key].items() if k != inner[0]}]
             elif key in value:

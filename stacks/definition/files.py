@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 
 from components.decode import NAMESPACE
+from components.refusal import Refusal
 from stacks.definition.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +26,7 @@ INSTEAD = "GPU_CLUSTER_STACKS"
 KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovider")
 """The keys that the engine reads in a stack's file: `ProjectStack` in
 sdk/go/common/workspace/project.go of pulumi v3.259.0, read on 2026-11-21. It ignores all others."""
+NO_CONFIG = "has no config: see Pulumi.dev.yaml for an example"
 PLACEHOLDER = "rehearsal-placeholder"
 """Replaces every encrypted value, because no passphrase or key is available here."""
 
@@ -182,12 +184,7 @@ def _name_namespaces(root: yaml.Node) -> None:
                     name.value = name.value if ":" in name.value else f"{NAMESPACE}:{name.value}"
 
 
-def composed(text: bytes) -> yaml.Node | None:
-    """The nodes of a stack file; raises NotYaml."""
-    return _read(text)[0]
-
-
-def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
+def parsed(text: bytes) -> tuple[yaml.Node | None, Any]:
     """The nodes of a stack file, and their values; raises NotYaml."""
     try:
         plain = text.decode("utf-8-sig")
@@ -290,34 +287,37 @@ def read_stack(source: Path, stack: str) -> dict[str, Any]:
         document = document_in(file.read_bytes(), file.name)
     except OSError as error:
         raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
-    for key in document:
-        if key not in KEYS:
-            raise StackError(f"{file.name}: {key}: {_misplaced(str(key))}")
+    for refusal in misplaced(document):
+        raise StackError(f"{file.name}: {refusal}")
     if not isinstance(document.get("config") or {}, dict):
-        raise StackError(f"{file.name} has no config: see Pulumi.dev.yaml for an example")
+        raise StackError(f"{file.name} {NO_CONFIG}")
     return document
 
 
 def document_in(text: bytes, name: str) -> dict[str, Any]:
     """The contents of a stack file's text, with any keys; raises StackError if it is not YAML."""
     try:
-        _, document = _read(text)
+        _, document = parsed(text)
     except NotYaml as error:
         raise StackError(f"{name} {error}") from None
     if not isinstance(document, dict):
-        raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+        raise StackError(f"{name} {NO_CONFIG}")
     return document
 
 
-def _misplaced(key: str) -> str:
-    """What is wrong with a key next to `config`."""
-    if space := _strange_space(key):
-        return f"has {space}"
-    if ":" in key:
-        return "is next to config, where the engine ignores it; indent it below config"
-    near = difflib.get_close_matches(key, KEYS, 1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"there is no such key, and the engine ignores it; {meant}allowed: {', '.join(KEYS)}"
+def misplaced(document: Mapping[Any, Any]) -> Iterator[Refusal]:
+    """The refusals of keys next to `config`."""
+    for key in map(str, (key for key in document if key not in KEYS)):
+        if space := _strange_space(key):
+            yield Refusal(key, f"has {space}")
+        elif ":" in key:
+            reason = "is next to config, where the engine ignores it"
+            yield Refusal(key, reason, remedy="indent it below config")
+        else:
+            near = difflib.get_close_matches(key, KEYS, 1)
+            reason = "there is no such key, and the engine ignores it"
+            remedy = f"did you mean {near[0]}? " if near else ""
+            yield Refusal(key, reason, remedy=f"{remedy}allowed: {', '.join(KEYS)}")
 
 
 def without_secrets(document: Any) -> Any:

@@ -14,6 +14,7 @@ from components.catalog import gke
 from components.catalog.clouds import CLOUDS
 from components.catalog.images import CUDA_SAMPLE
 from components.platforms import PLATFORMS, WRITTEN, platform_in
+from components.refusal import Refusal
 from stacks.cost.gpu_offers import Offer, offers
 from stacks.definition.files import ROOT, document_in, folder_of
 from stacks.definition.names import StackError, stack_name
@@ -55,8 +56,8 @@ OPTIONS: Mapping[str, str] = {
     "zones": "--zone",
 }
 """Key of a stack's file -> the option of `gpu-cluster new` that sets it."""
-_NETWORK = r"subnetIds|(?:vpc|subnetwork)(?=, )|podsRange|servicesRange"
-"""Keys in a reason that are shown as options."""
+_WORDS = {**OPTIONS, "set privateEndpoint: true": "give --private-endpoint"}
+"""Words of a refusal about a file -> those about options."""
 YOURS = " # yours instead of this example"
 
 
@@ -117,8 +118,8 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
         raise StackError(f"{file.name} already exists; edit it, or choose another name")
     written = text(stack, choices, os.path.relpath(ROOT / SCHEMA, file.parent))
     config: dict[str, Any] = document_in(written.encode(), file.name)["config"]
-    if refusal := next(refusals(config), None):
-        raise StackError(by_options(refusal))
+    if refused := refusals(config):
+        raise StackError("\n".join(map(by_options, refused)))
     refuse_shared(source, stack, config)
     try:
         with file.open("x") as target:
@@ -130,15 +131,12 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     return file, config
 
 
-def by_options(refusal: str) -> str:
+def by_options(refusal: Refusal) -> str:
     """The program's error about a file that is not written, with options instead of keys."""
-    path, colon, reason = refusal.partition(": ")
-    # In a path such as gpu-cluster:cluster.admins[0], the last key that has an option.
-    keys = re.findall(r"\w+", path.partition(":")[2])
-    option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), path)
-    reason = reason.replace("set privateEndpoint: true", "give --private-endpoint")
-    reason = re.sub(_NETWORK, lambda key: OPTIONS[key[0]], reason)
-    return f"{option}{colon}{reason}"
+    # The last key that has an option: gcp:project, or admins and authorizedNetworks of more.
+    keys = [f"{key}".rpartition(":")[2] for key in refusal.path]
+    option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), refusal.at)
+    return f"{option}: {refusal.spelled(_WORDS)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ def read(
     if not isinstance(entries, dict) or not entries:
         raise CheckError(f"{ROOM}: has no jobs; add one under its name")
     for name in entries:
-        if reason := refusal(ENTRY_NAMES[ROOM], str(name)):
-            raise CheckError(f"{ROOM}.{name}: {reason}")
+        if refused := refusal(ENTRY_NAMES[ROOM], str(name)):
+            raise CheckError(str(refused.under(ROOM, str(name))))
     named = {
         name: {"namespace": namespace, **job} if isinstance(job, dict) else job
         for name, job in entries.items()

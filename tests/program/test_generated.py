@@ -101,7 +101,7 @@ def test_a_mistaken_stack_file_is_refused_in_lines(mistakes: int, seed: int, cou
         stack, own = [*STACKS][number % len(STACKS)], seed + number // len(STACKS)
         where = f"SEED={own}: {stack}, {mistakes}"
         try:
-            lines = [*refusals(mistaken(stack, own, mistakes))]
+            lines = [*map(str, refusals(mistaken(stack, own, mistakes)))]
         except Exception as error:
             raise AssertionError(where) from error
         assert [line for line in lines if not LINE.fullmatch(line)] == [], where

@@ -115,7 +115,7 @@ def test_credentials_go_to_no_server_that_a_stack_file_names(
     config = {**as_engine_config(values_of("dev")), key: value}
     monkeypatch.delenv("CI", raising=False)
     assert refusal(config) is None
-    lines = list(foreign_endpoints(config))
+    lines = [*map(str, foreign_endpoints(config))]
     assert [does in line for line in lines if does] == ([True] if does else [])
     assert bool(lines) == bool(does)
     monkeypatch.setenv("CI", "true")
@@ -368,7 +368,7 @@ def test_refusals_that_do_not_follow_from_each_other_are_raised_together(name: s
     assert len(lines) == len(expected)
     for line, start in zip(sorted(lines), sorted(expected), strict=True):
         assert line.startswith(f"gpu-cluster:{start}")
-    assert {*lines} <= {*refusals(values)}
+    assert lines == [*map(str, refusals(values))]
 
 
 def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> None:

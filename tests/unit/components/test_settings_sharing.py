@@ -46,7 +46,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("dev", {"strategy": "mig", "partition": "1g.5gb", "replicas": 2}, A100,
      "sharing.replicas: 2 needs strategy time-slicing, which may have a partition too"),
     ("dev", {"strategy": "time-slicing", "replicas": 49}, {},
-     "sharing.replicas: 49 is out of range; allowed: 2 to 48"),
+     "sharing.replicas: 49 is out of range; allowed: 1 to 48"),
     ("dev", {"strategy": "time-slicing"}, {},
      "sharing.replicas: 1 is out of range; allowed: 2 to 48"),
     ("dev", SLICED, {"devicePlugin": "nvidia"},
