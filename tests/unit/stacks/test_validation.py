@@ -1,6 +1,7 @@
 """Everything wrong in a stack's file is said at once, with the line of each."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ from cli.main import main
 
 # First imported while a test patches config_of, it would keep the patch.
 from stacks.cost import stack_cost as _stack_cost  # noqa: F401
-from stacks.definition.files import EXAMPLES, SAMPLES, parsed, read_stack
+from stacks.definition.files import EXAMPLES, ROOT, SAMPLES, parsed, read_stack
 from stacks.definition.names import StackError
 from stacks.definition.positions import position
 from stacks.definition.settings import config_of, settings_of
 from stacks.definition.validation import Finding, findings, refusals
 from stacks.outcome import ExitCode
-from tests.program.environments import values_of, without_keys
+from tests.program.environments import values_of, with_changes, without_keys
 from tests.program.everything import EVERYTHING
 from tests.program.everything import config_of as everything_of
 from tests.unit.cli.test_stack_schema import refused
@@ -448,3 +449,48 @@ def test_values_in_an_esc_environment_are_not_taken_for_missing(tmp_path: Path) 
     assert first.message.startswith("environment: its values are in Pulumi ESC, which this command")
     text = (EXAMPLES / "Pulumi.dev.yaml").read_text()
     assert written(tmp_path, f"environment: [team/gpus]\n{text}") == []
+
+
+_POOL, _POD = ("gpu-cluster:gpuPools", "train-gpu"), ("gpu-cluster:workloads", "sample-gpu-pod")
+MISTAKES = [
+    [*_POOL, "driver", "manged"],
+    [*_POOL, "maxNodes", -1],
+    [*_POOL, "accelerator", "nvidia-t4"],
+    [*_POOL, "diskSizeGb", 1],
+    [*_POD, "kind", "jobb"],
+    [*_POD, "gpus", -1],
+    [*_POD, "image", ""],
+    ["gpu-cluster:monitoring", {"enabled": True, "intervalSeconds": 5}],
+    ["gpu-cluster:cluster", "releaseChannel", "rapidd"],
+    ["gpu-cluster:volumeClaims", {"a": {"size": "1Xi"}}],
+]
+
+
+@pytest.mark.parametrize("count", [2, 5, 10])
+def test_every_mistake_of_a_file_is_shown_with_its_line(tmp_path: Path, count: int) -> None:
+    """None more than once, and nothing that follows from one."""
+    values = with_changes(values_of("dev"), MISTAKES[:count])
+    found = written(tmp_path, yaml.safe_dump({"config": values}, sort_keys=False))
+    paths = {finding.message.split(": ")[0] for finding in found}
+    expected = {".".join(mistake[:-1]) for mistake in MISTAKES[: min(count, 7)]}
+    if count == 10:
+        expected |= {
+            "gpu-cluster:monitoring.intervalSeconds",
+            "gpu-cluster:cluster.releaseChannel",
+            "gpu-cluster:volumeClaims.a.size",
+        }
+    assert (len(found), paths) == (count, expected)
+    assert len({finding.line for finding in found}) == count
+
+
+def test_nothing_reads_the_text_of_a_refusal() -> None:
+    """Whoever catches one reads its fields, or shows it; it is not split, searched or rewritten."""
+    reads = re.compile(r"str\((?:refusal|refused)\)\s*[.\[]|(?:in|search\(|match\() ?str\(refus")
+    named = ("components", "stacks", "cli", "quality")
+    files = [file for room in named for file in (ROOT / room).rglob("*.py")]
+    found = [str(file) for file in files if reads.search(file.read_text())]
+    # A refusal of settings is no ValueError of a sentence that begins with its key.
+    raised = re.compile(r"ValueError\(\s*f?\"(?:[a-z]+[A-Z]\w*|\{(?:path|key)\})[^\" ]*: ")
+    found += [str(file) for file in files if raised.search(file.read_text())]
+    assert len(files) > 300
+    assert found == []
