@@ -50,7 +50,7 @@ def inject_faults(
     return code
 
 
-@click.command(epilog="Example: python -m quality state-fixtures v0.1.0 --stack dev")
+@click.command(epilog="Example: python -m quality state-fixtures v0.2.0 --stack dev")
 @click.argument("tag")
 @click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
 @linux_only

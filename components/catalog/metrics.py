@@ -36,7 +36,6 @@ _ROWS: Final = (
     Metric(
         "DCGM_FI_DEV_GPU_UTIL",
         "gauge",
-        # The words of 0.1.0: others would replace the exporter's ConfigMap in every stack.
         "time in which a kernel ran, percent; not there with MIG",
         managed=True,
     ),

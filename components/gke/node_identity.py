@@ -70,9 +70,7 @@ class GkeNodeIdentity(pulumi.ComponentResource):
             account_id=account_id(name, stack),
             display_name=f"Nodes of the GKE cluster {name}",
             description=ownership.description(),
-            # In version 0.1.0, long names had another ID, and a new account would replace every
-            # pool.
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["accountId"]),
+            opts=child,
         )
         self.email = account.email
         self.grants = [

@@ -128,7 +128,7 @@ class GpuWorkload(pulumi.ComponentResource):
                         "annotations": {**awaited(args.wait, seconds=WAIT_SECONDS), **marks},
                     },
                     spec=pod,
-                    opts=_left_alone(options, _default_memory(args, pool, "spec")),
+                    opts=options,
                 )
             case "job":
                 kubernetes.batch.v1.Job(
@@ -153,11 +153,7 @@ class GpuWorkload(pulumi.ComponentResource):
                     },
                     opts=_left_alone(
                         options,
-                        [
-                            *LATER,
-                            *annotation_paths("spec.template", marks),
-                            *_default_memory(args, pool, "spec.template.spec"),
-                        ],
+                        [*LATER, *annotation_paths("spec.template", marks)],
                     ),
                 )
         self.register_outputs({})
@@ -166,16 +162,6 @@ class GpuWorkload(pulumi.ComponentResource):
 def _left_alone(options: pulumi.ResourceOptions, paths: Sequence[str]) -> pulumi.ResourceOptions:
     """`options` that also ignore changes which must not replace an existing pod or job."""
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(ignore_changes=list(paths)))
-
-
-def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
-    """Paths of the default shared memory: a pod or job that an older version of this program
-    created without it is not replaced because of it. A change of the driver's libraries still
-    replaces it, because of the search path in `env`."""
-    explicit = args.shared_memory is not None or _libraries(args, pool) or args.volumes
-    if explicit or _shared_memory(args, pool) is None:
-        return []
-    return [f"{spec}.volumes", f"{spec}.containers[0].volumeMounts"]
 
 
 def _libraries(args: GpuPodArgs, pool: GpuPool) -> str | None:

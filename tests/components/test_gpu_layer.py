@@ -221,26 +221,6 @@ def test_the_shared_memory_is_as_large_as_one_says() -> None:
     assert "volumes" not in workload(pool(gpus_per_node=4), gpus=2, shared_memory="0")
 
 
-def test_a_pod_is_not_replaced_for_a_shared_memory_that_nobody_asked_for() -> None:
-    """Those of an older version have none; where the key is given it is followed."""
-
-    def ignored(kind: Any, **changes: Any) -> set[str]:
-        args = WorkloadArgs(kind=kind, pool="train", image="example.com/i:1", gpus=2, **changes)
-        four = pool(gpus_per_node=4)
-        recording = record(lambda: GpuWorkload("w", args, cluster=cluster([four])))
-        (found,) = [each for each in recording.resources if each.name == "w" and each.custom]
-        return {path for path in found.ignore_changes if "olume" in path}
-
-    assert ignored("pod") == {"spec.volumes", "spec.containers[0].volumeMounts"}
-    assert ignored("job") == {
-        "spec.template.spec.volumes",
-        "spec.template.spec.containers[0].volumeMounts",
-    }
-    assert ignored("deployment") == set()
-    assert ignored("pod", shared_memory="8Gi") == set()
-    assert ignored("pod", driver_libraries="/opt/nvidia") == set()
-
-
 def test_shared_memory_and_mps_exclude_each_other() -> None:
     """On GKE, MPS clients reach their daemon through the host's."""
     args = WorkloadArgs(kind="pod", pool="train", image="example.com/i:1", shared_memory="1Gi")

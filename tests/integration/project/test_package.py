@@ -113,10 +113,10 @@ def test_a_release_has_the_packages_its_notes_and_checksums(released: Path) -> N
     assert names == {
         "CHANGELOG.md",
         "SHA256SUMS",
-        "gpu_cluster-0.1.0-py3-none-any.whl",
-        "pulumi-resource-gpu-cluster-v0.1.0.tar.gz",
+        "gpu_cluster-0.2.0-py3-none-any.whl",
+        "pulumi-resource-gpu-cluster-v0.2.0.tar.gz",
     }
-    assert (released / "CHANGELOG.md").read_text().startswith("## 0.1.0")
+    assert (released / "CHANGELOG.md").read_text().startswith("## 0.2.0")
     check = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     subprocess.run(check, cwd=released, check=True, capture_output=True)
     assert main(["release", str(released)]) != 0
