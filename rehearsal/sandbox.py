@@ -266,9 +266,11 @@ class Sandbox:
         """The current cluster and cloud, for a diagnosis."""
         outdated = self.nodes.outdated
         groups = [
-            replace(group, template=outdated[group.name].template)
-            if group.name in outdated
-            else group
+            replace(
+                group,
+                template=outdated.get(group.name, group).template,
+                node=group.node.without(self.nodes.removed_taints),
+            )
             for group in scaled_groups(
                 self.cloud,
                 self.cluster_cache.pods,

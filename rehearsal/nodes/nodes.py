@@ -89,7 +89,7 @@ class Nodes:
         """`gpus_late`: seconds by which driver and device plugin are delayed; `updating`: whether
         the engine is running; `others_labels`: labels that others set on a group's nodes;
         `removed_taints`: keys of taints that others remove from a node once it is ready."""
-        self._removed_taints = removed_taints
+        self.removed_taints = removed_taints
         self._others_labels = others_labels
         self._updating = updating
         self._control_plane = control_plane
@@ -253,7 +253,7 @@ class Nodes:
                     self._pods,
                 )
                 found = [
-                    replace(group, node=group.node.without(self._removed_taints))
+                    replace(group, node=group.node.without(self.removed_taints))
                     for group in declared
                 ]
                 groups = {group.name: group for group in found}
@@ -484,7 +484,7 @@ class Nodes:
     def _remove_taints(self, node: Mapping[str, Any]) -> None:
         """As the owner's agent does once it runs on the node."""
         taints = node["spec"].get("taints") or []
-        rest = [taint for taint in taints if taint["key"] not in self._removed_taints]
+        rest = [taint for taint in taints if taint["key"] not in self.removed_taints]
         if len(rest) < len(taints):
             metadata = {"resourceVersion": node["metadata"]["resourceVersion"]}
             patch = {"metadata": metadata, "spec": {"taints": rest}}

@@ -280,8 +280,9 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
                'props |= {"addon_name": "snapshot-controller", "configuration_values": None}')],
         ["pool train-gpu: node auto repair sees no fault of a GPU: the cluster has no "
          "eks-node-monitoring-agent addon, and the kubelet knows of none; add it (aws eks "
-         "create-addon --cluster-name k8s-ml --addon-name eks-node-monitoring-agent), or disable "
-         "nodeRepairConfig (nodeRepair: { enabled: false } of the pool)"],
+         "create-addon --region us-east-1 --cluster-name k8s-ml --addon-name "
+         "eks-node-monitoring-agent), or disable nodeRepairConfig (nodeRepair: { enabled: false } "
+         "of the pool)"],
     ),
     "the tags say nothing of cpu and memory": (
         [

@@ -277,8 +277,10 @@ class AwsCloud:
             if bounds(self.account, held)[0] and not real:
                 return None
             template = nodes.template_at_zero(self.account, held)
+            # The autoscaler ignores them in its tags and on nodes.
             for scaler in self._scalers:
                 template = template.without(scaler.startup_taints)
+                node = node.without(scaler.startup_taints)
             late = self._why_late(held)
             if GPU in node.capacity:
                 late = [*late, why_unrepaired(self.account.clusters[held.cluster], held.row)]
