@@ -30,7 +30,7 @@ from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 _AWS = "tests/simulators/test_aws_"
 TESTS: Mapping[str, Sequence[str]] = {
     "components/*_args.py": (
-        "tests/program/test_removals.py", "tests/program/test_ranges.py",
+        "tests/program/test_removals.py",
         "tests/unit/components/test_scaler.py", "tests/unit/components/test_settings*.py",
         "tests/unit/quality/test_changes.py", "tests/facts/test_facts.py",
         "tests/facts/test_replacement.py",

@@ -105,10 +105,10 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
         return "ended while it was starting", []
     node = host_changes.read(folder) if folders.holder(folder) else None
     running = folders.holder(folder) if folders.held(folder) else None
+    ending = [process for process in visible() if running and process.pid == running.pid]
     done = folders.end(folder, f"gpu-cluster down {stack}")
-    if running:  # It ends a moment after it has unlocked, and looks like one that starts.
-        with suppress(psutil.Error):
-            psutil.Process(running.pid).wait(folders.END_SECONDS)
+    # It ends a moment after it has unlocked, and looks like one that starts.
+    psutil.wait_procs(ending, folders.END_SECONDS)
     return done, [line for lines in node.left().values() for line in lines] if node else []
 
 

@@ -490,7 +490,7 @@ def version_warnings(version: str, today: date) -> list[str]:
     if _is_new(version):
         return [
             f"version: it is not known whether EKS has Kubernetes {version}; ask aws eks "
-            "describe-cluster-versions"
+            "describe-cluster-versions --region REGION"
         ]
     until = catalog.KUBERNETES_VERSIONS[version].standard_until
     if until is None or today + catalog.NOTICE < until:

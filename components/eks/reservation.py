@@ -90,16 +90,16 @@ def check(
         )
     first = types[0]
     for position, way in enumerate(purchases):
-        key: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
+        where: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
         if first.blocks == "only" and way != "capacity-block":
             raise Refusal(
-                key,
+                where,
                 f"EC2 has {first.name} only in Capacity Blocks",
                 remedy="set capacityType: capacity-block, with the block's reservation",
             )
         if first.blocks == "none" and way == "capacity-block":
             raise Refusal(
-                key,
+                where,
                 f"EC2 does not offer {first.name} in Capacity Blocks",
                 remedy="use reservation, with an on-demand Capacity Reservation",
             )

@@ -117,7 +117,7 @@ class GkeAutopilotPoolArgs:
                         ("sharing", "strategy"),
                         "mps is only available on GKE Standard; use time-slicing, or platform gke",
                     )
-                self.sharing.check(gpu_model)
+                self.sharing.check(catalog.ACCELERATORS[self.accelerator])
         refusals.check()
 
     @property

@@ -39,7 +39,9 @@ def flags(stack: Recording) -> dict[str, str]:
 def test_it_is_of_the_cluster_s_own_minor(minor: str, tag: str) -> None:
     """The image follows the cluster's version."""
     (container,) = pod(declare(version=minor))["containers"]
-    assert container["image"] == f"registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"
+    image, _, digest = container["image"].partition("@sha256:")
+    assert image == f"registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"
+    assert bool(digest) == (minor == "1.35")
 
 
 def allowed(stack: Recording) -> set[tuple[str, str, str]]:

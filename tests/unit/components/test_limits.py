@@ -101,7 +101,7 @@ def test_a_value_beyond_its_limit_is_refused_by_its_path(given: dict[str, Any], 
 
 def test_what_is_empty_is_refused_with_what_to_give() -> None:
     """The hint takes the place of the number of entries, which says less."""
-    assert refusal([MinLen(1), Hint("name the script")], ()) == "is empty; name the script"
+    assert str(refusal([MinLen(1), Hint("name the script")], ())) == "is empty; name the script"
 
 
 def test_values_within_their_limits_are_accepted() -> None:
@@ -158,8 +158,6 @@ def test_a_class_with_limits_applies_them(where: str) -> None:
     """A class that annotates a field and forgets `check_limits` would refuse nothing."""
     kind, name, _, _ = LIMITED[where]
     args = object.__new__(kind)
-    for field in dataclasses.fields(kind):
-        object.__setattr__(args, field.name, None)
     object.__setattr__(args, name, beyond(typing.get_type_hints(kind, include_extras=True)[name]))
     with pytest.raises(ValueError, match=f"^{camel(name)}"):
         args.__post_init__()
@@ -263,7 +261,7 @@ def test_a_limit_that_classes_share_says_what_to_write(
 def test_a_limit_of_its_own_says_why() -> None:
     """Its clause follows the key."""
     even = Limit(lambda value: None if value % 2 == 0 else f"{value} is odd; give an even number")
-    assert refusal([even], 3) == "3 is odd; give an even number"
+    assert str(refusal([even], 3)) == "3 is odd; give an even number"
     assert refusal([even], 4) is None
 
 
