@@ -79,7 +79,8 @@ def test_the_next_choice_runs_the_pods_on_eks(
     assert rehearsal.failures == []
     nothing_stays(rehearsal)
     (line,) = seen(rehearsal.sandbox.event_log.events)
-    told = rf"{spot} unavailable from \S+ s on; {on_demand} had GPUs \S+ s later"
+    number = r"( \(choice \d\))?"
+    told = rf"{spot}{number} unavailable from \S+ s on; {on_demand}{number} had GPUs \S+ s later"
     assert re.fullmatch(told, line)
     (step,) = [step for step in rehearsal.steps if step.name == "workloads run"]
     assert step.detail.endswith(line)

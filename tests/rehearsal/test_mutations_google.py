@@ -53,17 +53,6 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         ],
         "configured Kubernetes cluster is unreachable",
     ),
-    "a maintenance window that is too short": (
-        [
-            cluster(maintenance=WEEKEND),
-            changed(
-                CLUSTER,
-                'props["maintenance_policy"]["recurring_window"]["recurrence"] = '
-                '"FREQ=WEEKLY;BYDAY=SA"',
-            ),
-        ],
-        "longer than 32d without 48h maintenance availability",
-    ),
 }
 
 
