@@ -184,7 +184,9 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
             "AWS_ENDPOINT_URL": cloud.endpoint,
         }
         code, document = run("capacity", "train", env=env)
-    system, one = document["quotas"]
+    rows = document["quotas"]
+    (system,) = [row for row in rows if "L-1216C47A" in row["quota"]]
+    (one,) = [row for row in rows if "L-DB2E81BA" in row["quota"]]
     assert code == expected, document
     assert (system["quota"], system["need"]) == ("L-1216C47A standard on demand", 6)
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (

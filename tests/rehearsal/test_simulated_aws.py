@@ -170,7 +170,7 @@ def test_a_delete_in_the_wrong_order_is_refused(
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "dns"}, "dns specified is not support"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "vpc-cni"}, "already exists"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy", "addonVersion": "1.35"},
-         "leading v"),
+         "doesn't match regexp"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy",
                      "configurationValues": "x"}, "not in valid JSON or YAML"),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn"),
@@ -484,7 +484,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
 def test_a_launch_template_renews_its_version(fresh: AwsStack) -> None:
     """A changed template has a new version, unknown in the preview; new tags alone make none."""
     size = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": 100, "encrypted": "true"}}
-    inputs = {"name": "t", "blockDeviceMappings": [size], "tags": {"a": "b"}}
+    inputs = {"name": "tpl", "blockDeviceMappings": [size], "tags": {"a": "b"}}
     assert fresh.up(aws.TEMPLATE, "t", inputs)["latestVersion"] == 1
     assert fresh.up(aws.TEMPLATE, "t", inputs | {"tags": {}})["latestVersion"] == 1
     bigger = size | {"ebs": {"volumeSize": 200}}

@@ -271,7 +271,10 @@ def test_a_release_exists_and_never_goes_down(fresh: AwsStack, release: str, wor
 def test_another_template_version_recycles_the_nodes(fresh: AwsStack) -> None:
     """And a new release; labels, taints and sizes touch no node."""
     subnets = fresh.cluster()
-    inputs = {"name": "t", "tagSpecifications": [{"resourceType": "instance", "tags": {"a": "1"}}]}
+    inputs = {
+        "name": "tpl",
+        "tagSpecifications": [{"resourceType": "instance", "tags": {"a": "1"}}],
+    }
     template = fresh.id(aws.TEMPLATE, "t", inputs)
     revision = fresh.group(subnets, launchTemplate={"id": template, "version": "1"}).revision
     for changes, recycles in (
