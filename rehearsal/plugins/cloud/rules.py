@@ -74,14 +74,14 @@ def lacking(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
 def _outside(value: Any, bounds: Mapping[str, float]) -> str | None:
     if isinstance(value, str | list):
         least, most = bounds.get("min_length", 0), bounds.get("max_length", float("inf"))
-        words = f"{least} or more" if most == float("inf") else f"{least} to {most}"
+        words = f"at least {least}" if most == float("inf") else f"{least} to {most}"
         return None if least <= len(value) <= most else f"of length {words}"
     if not isinstance(value, int | float):
         return None
     least, most = bounds.get("min", float("-inf")), bounds.get("max", float("inf"))
     if least <= value <= most:
         return None
-    return f"{least} or more" if most == float("inf") else f"in the range {least} to {most}"
+    return f"at least {least}" if most == float("inf") else f"in the range {least} to {most}"
 
 
 def _not_an_arn(value: str) -> str | None:
