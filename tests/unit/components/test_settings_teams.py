@@ -15,7 +15,7 @@ from components.settings.load import from_config
 from components.settings.model import Settings
 from components.settings.teams import read_cluster, read_teams
 from components.settings.validate import check_groups, warnings
-from tests.program.environments import as_engine_config, values_of, with_changes
+from tests.program.environments import as_engine_config, values_of
 from tests.unit.components.test_settings import refusal
 
 ROLE = "arn:aws:iam::210987654321:role/"
@@ -99,16 +99,6 @@ def test_a_group_without_members_is_warned_of(stack: str) -> None:
         from_config(as_engine_config(values))
 
 
-def test_what_is_not_lent_cannot_be_borrowed() -> None:
-    """A team that only borrows then has none, and is refused."""
-    values = gke(lend=False)
-    values["gpu-cluster:teams"]["vision"]["lend"] = False
-    assert of_team(values) == (
-        "interns.gpus.train-gpu: is 0, and no other team lends any of this pool; raise it, or drop "
-        "the pool"
-    )
-
-
 def test_a_team_is_told_of_its_own_queue_only() -> None:
     """In the words that a command of an earlier version reads."""
     batch = read(gke()).batch
@@ -189,150 +179,6 @@ def test_a_workload_that_bypasses_the_queues_of_teams_is_a_warning() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (
-            {"members": ["user:ben@example.com"]},
-            "vision.members[0]: 'user:ben@example.com' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list it in only one",
-        ),
-        (
-            {"members": ["user:Ben@example.com"]},
-            "vision.members[0]: 'user:ben@example.com' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list it in only one",
-        ),
-        (
-            {"namespaces": ["vision-b"]},
-            "vision.namespaces[1]: 'vision-b' already belongs to team research; list it in only "
-            "one",
-        ),
-        (
-            {"priorities": ["urgent"]},
-            "research.priorities[0]: 'urgent' is not a priority; add batch.priorities.urgent, for "
-            "instance 1000",
-        ),
-        (
-            {"namespaces": ["kube-public"]},
-            "research.namespaces[0]: 'kube-public' belongs to Kubernetes, the cloud or a "
-            "controller; give a namespace that belongs to the team",
-        ),
-        (
-            {"namespaces": ["Research"]},
-            "research.namespaces[0]: 'Research' must be lowercase letters, digits and hyphens, "
-            "with a letter or digit at each end",
-        ),
-        (
-            {"gpus": {"a100": 1}},
-            "research.gpus.a100: 'a100' is not a pool; allowed: train-gpu",
-        ),
-        (
-            {"gpus": {"train-gpu": 4}},
-            "research.gpus.train-gpu: 4 is more than the pool's maxNodes allows, at most 3; give "
-            "less, or raise it",
-        ),
-        (
-            {"gpus": {"train-gpu": 3}},
-            "vision.gpus.train-gpu: 1 is more than the pool's maxNodes allows, at most 3, of which "
-            "the teams above have 3; give less, or raise it",
-        ),
-        (
-            {"gpus": {"train-gpu": 0}, "borrow": False},
-            "research.gpus.train-gpu: is 0, and the team may not borrow; raise it, drop the pool, "
-            "or set borrow: true",
-        ),
-        (
-            {"gpus": {}},
-            "research.gpus: is empty; name a pool, and how many of its GPUs are the team's",
-        ),
-        (
-            {"members": []},
-            "research.members: is empty; name the people or groups",
-        ),
-        (
-            {"members": ["ada"]},
-            "research.members[0]: 'ada' is not accepted as a member here; give user: or group: "
-            "and an e-mail address, such as group:researchers@example.com",
-        ),
-        (
-            {"members": ["serviceAccount:x@p.iam.gserviceaccount.com"]},
-            "research.members[0]: 'serviceAccount:x@p.iam.gserviceaccount.com' is not accepted as "
-            "a member here; write user:x@p.iam.gserviceaccount.com",
-        ),
-        (
-            {"members": ["group:system:masters"]},
-            "research.members[0]: 'group:system:masters' is not accepted as a member here; give "
-            "user: or group: and an e-mail address, such as group:researchers@example.com; names "
-            "that begin with system: belong to Kubernetes",
-        ),
-    ],
-)  # fmt: skip
-def test_refuses_what_no_team_can_be(change: dict[str, Any], says: str) -> None:
-    """One line has the key, the value, and what to write instead."""
-    assert of_team(gke(**change)) == says
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (
-            ["gpu-cluster:namespaces", {"vision-a": {"podSecurity": "privileged"}}],
-            "vision.namespaces[0]: the namespace 'vision-a' enforces only privileged, so that "
-            "anyone who creates pods in it could take over the node; set "
-            "gpu-cluster:namespaces.vision-a.podSecurity to baseline, or choose another namespace",
-        ),
-        (
-            ["gpu-cluster:batch", {"queues": {"vision": {"pools": ["train-gpu"]}}}],
-            "gpu-cluster:batch.queues.vision: is also the name of a team, whose queue has that "
-            "name; choose another",
-        ),
-        (
-            ["gpu-cluster:batch", {"queues": {"other": {"pools": ["train-gpu"]}}}],
-            "gpu-cluster:batch.queues.other.pools: 'train-gpu' belongs to team research; drop "
-            "it, or make the queue a team too",
-        ),
-        (
-            ["gpu-cluster:trainingJobs",
-             {"ddp": {"pool": "train-gpu", "nodes": 1, "image": "i:1", "command": ["a"]}}],
-            "gpu-cluster:trainingJobs.ddp.queue: is missing, and the GPUs of pool train-gpu are "
-            "handed out by queue research or vision or interns; set it",
-        ),
-        (
-            ["gpu-cluster:teams", "kube-team", {"members": ["user:d@e.com"], "gpus": {"t": 1}}],
-            "kube-team: 'kube-team' belongs to Kubernetes, the cloud or a controller; give a "
-            "namespace that belongs to the team",
-        ),
-    ],
-)  # fmt: skip
-def test_refuses_what_contradicts_other_blocks(change: list[Any], says: str) -> None:
-    """A queue, a pool or a namespace is of a team or of another, never of both."""
-    assert of_team(with_changes(gke(), [change])) == says
-
-
-@pytest.mark.parametrize(
-    ("members", "says"),
-    [
-        (
-            ["user:ada@example.com"],
-            "research.members[0]: 'user:ada@example.com' is not the ARN of an IAM role or user; "
-            "give it as arn:aws:iam::ACCOUNT:role/NAME",
-        ),
-        (
-            ["arn:aws-cn:iam::210987654321:role/research"],
-            "research.members[0]: ",
-        ),
-        (
-            [f"{ROLE}aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS"],
-            f"research.members[0]: '{ROLE}aws-service-role/eks.amazonaws.com/"
-            "AWSServiceRoleForAmazonEKS' is a service-linked role",
-        ),
-    ],
-)
-def test_a_member_on_eks_is_refused_by_the_key_of_the_team(members: list[str], says: str) -> None:
-    """Although it is a user of the cluster that is wrong."""
-    assert of_team(eks(members)).startswith(says)
-
-
 def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> None:
     """Roles are put into a group of the team's name; a group is what its owner calls it."""
     values = copy.deepcopy(values_of("on-eks"))
@@ -360,101 +206,6 @@ def test_on_an_existing_cluster_members_are_roles_and_groups_of_its_owner() -> N
         "research.members[0]: 'user:arn:aws:iam::210987654321:role/r' would match nobody, because "
         "EKS knows a role only by the names of its sessions, arn:aws:sts::ACCOUNT:assumed-role/"
         "...; give the ARN itself, without user:"
-    )
-
-
-SESSION = "arn:aws:sts::210987654321:assumed-role/ops/"
-USER = "arn:aws:iam::210987654321:user/"
-IN_VISION = "already belongs to team vision, in gpu-cluster:teams.vision.members[0]; list"
-
-
-@pytest.mark.parametrize(
-    ("research", "vision", "says"),
-    [
-        (
-            [f"{ROLE}ops", "group:vision"],
-            [f"{ROLE}vision"],
-            f"research.members[1]: 'group:vision' includes {ROLE}vision, which {IN_VISION} the "
-            "ARNs of team research instead, or remove that one from the other",
-        ),
-        (
-            ["group:analysts"],
-            [f"user:{USER}ada"],
-            f"research.members[0]: 'group:analysts' includes {USER}staff/ada (in "
-            f"gpu-cluster:cluster.users.analysts), which {IN_VISION} the ARNs of team research "
-            "instead, or remove that one from the other",
-        ),
-        (
-            [f"user:{USER}Ada"],
-            [f"{USER}staff/ada"],
-            f"vision.members[0]: '{USER}staff/ada' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list it in only one",
-        ),
-        (
-            ["group:analysts"],
-            ["group:readers"],
-            f"vision.members[0]: 'group:readers' includes {USER}staff/ada (in "
-            "gpu-cluster:cluster.users.readers), which already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list the ARNs of team vision instead, or "
-            "remove that one from the other",
-        ),
-        (
-            [f"user:{SESSION}ada"],
-            [f"{ROLE}ops"],
-            f"vision.members[0]: '{ROLE}ops' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list it in only one",
-        ),
-        (
-            [f"{ROLE}people/Ops"],
-            ["user:arn:aws:iam::210987654321:user/ops", f"user:{SESSION}ada"],
-            f"vision.members[1]: 'user:{SESSION}ada' already belongs to team research, in "
-            "gpu-cluster:teams.research.members[0]; list it in only one",
-        ),
-        ([f"user:{SESSION}ada"], [f"user:{SESSION}bob"], "accepted"),
-        (
-            [f"{ROLE}people/analysts"],
-            ["group:ml"],
-            f"research.members[0]: '{ROLE}people/analysts' is '{ROLE}analysts' of "
-            "gpu-cluster:cluster.users.analysts.principals[0] in another spelling, and an account "
-            "has one role of a name, whatever its path and case; give both as this command prints "
-            "it: aws iam get-role --role-name analysts --query Role.Arn",
-        ),
-        (
-            [f"{ROLE}ops", f"{ROLE}Ops"],
-            ["group:ml"],
-            f"research.members[1]: '{ROLE}Ops' is '{ROLE}ops' of "
-            "gpu-cluster:teams.research.members[0] in another spelling, and an account has one "
-            "role of a name, whatever its path and case; give both as this command prints it: aws "
-            "iam get-role --role-name Ops --query Role.Arn",
-        ),
-        (["group:analysts", f"{USER}staff/ada"], ["group:ml"], "accepted"),
-        (["group:vision"], ["group:ml"], "accepted"),
-    ],
-)
-def test_a_person_is_in_one_team(research: list[str], vision: list[str], says: str) -> None:
-    """In other words or through a group, too; in `users` and in a team, as readers may be."""
-    values = copy.deepcopy(values_of("on-eks"))
-    values["gpu-cluster:workloads"] = {}
-    groups = {"analysts": [f"{ROLE}analysts", f"{USER}staff/ada"], "readers": [f"{USER}staff/ada"]}
-    values["gpu-cluster:cluster"]["users"] = {
-        group: {"principals": principals} for group, principals in groups.items()
-    }
-    values["gpu-cluster:teams"] = {
-        name: {"members": members, "gpus": {"train-gpu": 1}}
-        for name, members in (("research", research), ("vision", vision))
-    }
-    assert of_team(values) == says
-
-
-def test_an_administrator_is_not_a_member_and_a_group_not_a_team() -> None:
-    """Both are also keys of the cluster."""
-    values = eks([values_of("train")["gpu-cluster:cluster"]["admins"][0]])
-    assert "is also in admins" in of_team(values)
-    assert of_team(values).startswith("research.members[0]: ")
-    values = eks([f"{ROLE}research"])
-    values["gpu-cluster:cluster"]["users"] = {"research": {"principals": [f"{ROLE}other"]}}
-    assert of_team(values) == (
-        "research: is also a group of cluster.users, and every team is a group; choose another name"
     )
 
 
@@ -546,45 +297,3 @@ def test_every_rule_of_the_policies_is_among_them() -> None:
     assert len(messages) == len(UNWANTED)
     for message in messages:
         assert [start for start in UNWANTED if message.startswith(start)], message
-
-
-SERVICE = {"pool": "train-gpu", "image": "a.example/b:1", "port": 80, "gpus": 1}
-CLAIM = {"namespace": "research", "size": "2Ti"}
-
-
-@pytest.mark.parametrize(
-    ("quota", "changes", "says"),
-    [
-        ({"cpu": "100m"}, {},
-         "cpu: 100m is less than requests.cpu, which a container without a request gets, 500m"),
-        ({"cpu": "600m"}, {}, None),
-        ({"cpu": "600m"}, {"services": {"a": {**SERVICE, "namespace": "research", "replicas": 2}}},
-         "cpu: 600m is less than what this stack's own pods in namespace research request, 1"),
-        ({"cpu": "600m"}, {"services": {"a": {**SERVICE, "replicas": 2}}}, None),
-        ({"pods": 1}, {"trainingJobs": {"ddp": {**JOB, "nodes": 2}}},
-         "pods: 1 is less than what this stack's own pods in namespace research request, 2"),
-        ({"pods": 2}, {"trainingJobs": {"ddp": {**JOB, "nodes": 2}, "other": JOB}}, None),
-        ({"storage": "1Ti"}, {"volumeClaims": {"a": CLAIM}},
-         "storage: 1Ti is less than what this stack's own claims in namespace research request, "
-         "2199023255552"),
-        ({"storage": "2Ti"}, {"volumeClaims": {"a": CLAIM}}, None),
-    ],
-)  # fmt: skip
-def test_a_quota_has_room_for_what_the_stack_itself_runs(
-    quota: dict[str, Any], changes: dict[str, Any], says: str | None
-) -> None:
-    """And for a container without requests."""
-    values = gke(quota=quota)
-    values["gpu-cluster:teams"]["research"]["gpus"] = {"train-gpu": 2}
-    values |= {f"gpu-cluster:{key}": value for key, value in changes.items()}
-    assert of_team(values) == (f"research.quota.{says}; raise it" if says else "accepted")
-
-
-def test_teams_need_job_sets() -> None:
-    """Turned off on purpose, they are refused; by default they come with teams."""
-    values = gke()
-    values["gpu-cluster:batch"] = {"jobSet": False}
-    assert refusal(as_engine_config(values)) == (
-        "gpu-cluster:batch.jobSet: is false, and teams submit their jobs as JobSets; drop the key, "
-        "or teams"
-    )
