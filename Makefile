@@ -35,7 +35,7 @@ endif
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-strip-extras --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 
-.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs lock clean change
+.PHONY: help setup packages rehearse down inject-faults test slice lint unit coverage docs lock clean change
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -128,6 +128,10 @@ COVERED := tests/unit tests/integration tests/policy tests/components
 unit: setup
 	@$(RUN) -m tools build jobset kueue
 	@$(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+
+# After `make test` in continuous integration: each commit begins with other slow tests.
+slice: setup
+	@$(RUN) -m pytest -m prove -n 3 --dist loadgroup --no-loadscope-reorder --slice "$$(git rev-parse HEAD)"
 
 # Lines and branches that these run; the floor is in pyproject.toml.
 coverage: $(VENV)/.ready

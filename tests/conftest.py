@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import time
+import zlib
 from collections import Counter, defaultdict
 from datetime import date
 from functools import cache
@@ -46,6 +47,9 @@ os.environ["KUBECONFIG"] = str(Path(__file__).parent / "program" / "kubeconfig.y
 os.environ.setdefault("GOGC", "400")
 # A server with one thread does not look for work for others: a control plane takes a tenth less.
 os.environ.setdefault("GOMAXPROCS", "1")
+
+SLICE = 20
+"""Minutes in which a slow test of a slice may begin; the last ones then take some minutes more."""
 
 BEGAN = time.monotonic()
 ROOT = Path(__file__).parents[1]
@@ -119,13 +123,26 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--slice`, which continuous integration runs after all other tests."""
+    words = f"the slow tests in this commit's own order, as many as begin in {SLICE} minutes"
+    parser.addoption("--slice", metavar="COMMIT", default="", help=words)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what a slice has no time for."""
+    if item.config.getoption("slice") and time.monotonic() - BEGAN > SLICE * 60:
+        pytest.skip(f"the slice's {SLICE} minutes are over; another commit's slice begins with it")
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups where it is asked the same
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("prove"):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_place)
+    commit = config.getoption("slice")
+    items.sort(key=(lambda item: _place_in(commit, item)) if commit else _place)
     if os.environ.get("PROVE") or "prove" in config.getoption("markexpr"):
         return
     skipped = pytest.mark.skip(reason="slow; run make inject-faults, or set PROVE=1")
@@ -138,6 +155,16 @@ def _group(item: pytest.Item) -> str:
     """That of its path in `TOGETHER`, or its file's own."""
     path = item.path.relative_to(ROOT).as_posix()
     return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
+
+
+def in_commit(commit: str, group: str) -> int:
+    """The place of a group of tests in a commit's slice."""
+    return zlib.crc32(f"{commit} {group}".encode())
+
+
+def _place_in(commit: str, item: pytest.Item) -> int:
+    mark = item.get_closest_marker("xdist_group")
+    return in_commit(commit, mark.args[0] if mark else item.nodeid)
 
 
 def _place(item: pytest.Item) -> int:

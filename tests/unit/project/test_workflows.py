@@ -15,6 +15,7 @@ from stacks.definition.changed import touched
 from stacks.definition.files import PLACEHOLDER
 from stacks.definition.names import StackError
 from stacks.definition.settings import ROOT
+from tests.conftest import in_commit
 
 WORKFLOWS = {
     path.stem: yaml.load(path.read_text(), yaml.BaseLoader)
@@ -165,6 +166,18 @@ def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
     assert "if" not in jobs["test"]
     assert jobs["prove"]["steps"][-1]["run"] == "make inject-faults"
     assert jobs["prove"]["if"] == "github.event_name != 'push'"
+
+
+def test_each_commit_begins_with_other_slow_tests() -> None:
+    """Continuous integration runs a slice of them after all others, and the same one again."""
+    run = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert [line for line in run if line.startswith("make ")] == ["make test", "make slice"]
+    groups = [str(number) for number in range(40)]
+    orders = [
+        sorted(groups, key=lambda group: in_commit(commit, group)) for commit in ("a", "b", "a")
+    ]
+    assert orders[0] == orders[2] != orders[1]
+    assert len({min(groups, key=lambda group: in_commit(str(c), group)) for c in range(200)}) > 30
 
 
 def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> None:
