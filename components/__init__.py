@@ -10,14 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 # Commands import parts of this package and must answer before an SDK is loaded.
 if TYPE_CHECKING:
+    from .access import ServiceAccountArgs as ServiceAccountArgs
     from .batch.batch_args import BatchArgs as BatchArgs
+    from .batch.team_args import TeamArgs as TeamArgs
     from .batch.training_args import TrainingArgs as TrainingArgs
     from .eks.cluster_args import EksClusterArgs as EksClusterArgs
+    from .eks.existing_args import EksExistingClusterArgs as EksExistingClusterArgs
     from .eks.pool_args import EksGpuNodeGroupArgs as EksGpuNodeGroupArgs
     from .existing.cluster_args import ExistingClusterArgs as ExistingClusterArgs
     from .existing.pool_args import ExistingGpuPoolArgs as ExistingGpuPoolArgs
     from .gke.cluster_args import GkeClusterArgs as GkeClusterArgs
+    from .gke.existing_args import GkeExistingClusterArgs as GkeExistingClusterArgs
     from .gke.pool_args import GkeGpuNodePoolArgs as GkeGpuNodePoolArgs
+    from .gke_autopilot.cluster_args import GkeAutopilotArgs as GkeAutopilotArgs
+    from .gke_autopilot.pool_args import GkeAutopilotPoolArgs as GkeAutopilotPoolArgs
+    from .gpu.acceptance_args import GpuTestArgs as GpuTestArgs
+    from .gpu.images_args import ImagesArgs as ImagesArgs
+    from .gpu.monitoring_args import MonitoringArgs as MonitoringArgs
+    from .gpu.pod_args import NamespaceArgs as NamespaceArgs
+    from .gpu.service_args import ServiceArgs as ServiceArgs
+    from .gpu.volume_args import VolumeClaimArgs as VolumeClaimArgs
     from .gpu.workload_args import WorkloadArgs as WorkloadArgs
     from .stack import GpuStack as GpuStack
     from .stack import GpuStackArgs as GpuStackArgs

@@ -18,7 +18,7 @@ from pulumi.provider.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from .decode import camel
-from .stack import GpuStack, GpuStackArgs
+from .stack import GpuStack
 
 SCHEMA: Final = "schema.json"
 """The file in this package that `make docs` writes."""
@@ -46,7 +46,7 @@ class ComponentPackage(Provider):
         if resource_type != GpuStack.TOKEN:
             raise pulumi.RunError(f"{resource_type}: is not known; allowed: {GpuStack.TOKEN}")
         blocks = {"cluster": None, **_with_integers(inputs)}
-        stack = GpuStack(name, GpuStackArgs(**blocks), options)
+        stack = GpuStack(name, blocks, options)
         return ConstructResult(stack.urn, {camel(key): getattr(stack, key) for key in OUTPUTS})
 
 

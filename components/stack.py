@@ -1,8 +1,10 @@
 """A stack: declares a cluster with everything that runs in it, from its settings."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulumi
 
@@ -21,22 +23,76 @@ from .settings import load
 from .settings.blocks import RUNNING
 from .settings.model import Settings
 
+if TYPE_CHECKING:
+    from . import (
+        BatchArgs,
+        EksClusterArgs,
+        EksExistingClusterArgs,
+        EksGpuNodeGroupArgs,
+        ExistingClusterArgs,
+        ExistingGpuPoolArgs,
+        GkeAutopilotArgs,
+        GkeAutopilotPoolArgs,
+        GkeClusterArgs,
+        GkeExistingClusterArgs,
+        GkeGpuNodePoolArgs,
+        GpuTestArgs,
+        ImagesArgs,
+        MonitoringArgs,
+        NamespaceArgs,
+        ServiceAccountArgs,
+        ServiceArgs,
+        TeamArgs,
+        TrainingArgs,
+        VolumeClaimArgs,
+        WorkloadArgs,
+    )
+
+Args = TypeVar("Args")
 Resources = list[pulumi.Resource]
+Block = Mapping[str, Any]
+"""A block, or an entry of one, as in a stack file."""
+Entries = Mapping[str, Args | Block]
+"""Name of an entry -> its args."""
 
 
+@dataclass(kw_only=True)
 class GpuStackArgs:
     """The contents of a stack: the keys of a stack file, in snake_case.
 
-    Values are args such as `EksClusterArgs`, or maps as in a stack file.
+    Values are args, or maps as in a stack file; docs/reference/config describes both.
     """
 
-    def __init__(
-        self, *, cluster: object, gpu_pools: Mapping[str, object] | None = None, **blocks: object
-    ) -> None:
-        """`cluster`: the args of a platform, or a map with the key `platform`. `blocks`:
-        `workloads`, `batch`, `training_jobs` and so on."""
-        self.given = {"cluster": cluster, "gpuPools": gpu_pools or {}}
-        self.given |= {camel(name): block for name, block in blocks.items()}
+    cluster: (
+        GkeClusterArgs
+        | GkeExistingClusterArgs
+        | GkeAutopilotArgs
+        | EksClusterArgs
+        | EksExistingClusterArgs
+        | ExistingClusterArgs
+        | Block
+    )
+    """The args of a platform, or a map with the key `platform`."""
+    gpu_pools: Entries[
+        GkeGpuNodePoolArgs | GkeAutopilotPoolArgs | EksGpuNodeGroupArgs | ExistingGpuPoolArgs
+    ] = field(default_factory=dict)
+    """The platform's pools, by name."""
+    workloads: Entries[WorkloadArgs] | None = None
+    namespaces: Entries[NamespaceArgs] | None = None
+    service_accounts: Entries[ServiceAccountArgs] | None = None
+    volume_claims: Entries[VolumeClaimArgs] | None = None
+    batch: BatchArgs | Block | None = None
+    teams: Entries[TeamArgs] | None = None
+    training_jobs: Entries[TrainingArgs] | None = None
+    services: Entries[ServiceArgs] | None = None
+    images: ImagesArgs | Block | None = None
+    monitoring: MonitoringArgs | Block | None = None
+    gpu_test: GpuTestArgs | Block | None = None
+
+    def blocks(self) -> dict[str, object]:
+        """Key of a stack file -> the given block."""
+        given = {camel(row.name): getattr(self, row.name) for row in fields(self)}
+        return {key: block for key, block in given.items() if block is not None}
 
 
 class GpuStack(pulumi.ComponentResource):
@@ -54,9 +110,15 @@ class GpuStack(pulumi.ComponentResource):
     TOKEN = "gpu-cluster:index:GpuStack"
 
     def __init__(
-        self, name: str, args: GpuStackArgs, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        args: GpuStackArgs | Mapping[str, object],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        settings = load.load_args(args.given)
+        """`args`: also the blocks of a stack file, by key. Raises `pulumi.RunError` with a line
+        for each refused setting."""
+        blocks = args.blocks() if isinstance(args, GpuStackArgs) else args
+        settings = load.load_args(blocks)
         resources: Resources = []
         own = pulumi.ResourceOptions(
             transformations=[*_transformations(settings, resources), _from_the_root]

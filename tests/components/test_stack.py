@@ -1,15 +1,24 @@
 """A stack as a component of somebody else's program."""
 
 import json
+import re
 from collections.abc import Callable
-from typing import Any
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pulumi
 import pytest
 import yaml
 
+import components
 from components import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
+from components.decode import camel
 from components.gpu.workload_args import WorkloadArgs
+from components.platforms import PLATFORMS
+from components.settings.blocks import BLOCKS
+from components.stack import Block, Entries
 from stacks.engine.urn import Urn
 from tests.components.recording import Recording, record
 from tests.program.environments import ANSWERS, STACKS, recorded, values_of
@@ -85,9 +94,7 @@ def test_every_sample_is_declared_below_a_component(environment: str) -> None:
     """The same resources as at the root of the program, from maps as the stack file has them."""
     config = values_of(environment)
     given = {key: value for key, value in config.items() if key.startswith("gpu-cluster:")}
-    blocks = {key.removeprefix("gpu-cluster:"): value for key, value in given.items()}
-    args = GpuStackArgs(cluster=blocks.pop("cluster"), gpu_pools=blocks.pop("gpuPools"))
-    args.given |= blocks
+    args = {key.removeprefix("gpu-cluster:"): value for key, value in given.items()}
     flat = {
         key: value if isinstance(value, str) else json.dumps(value)
         for key, value in config.items()
@@ -102,6 +109,25 @@ def test_every_sample_is_declared_below_a_component(environment: str) -> None:
         assert one.type == TOKEN or Urn.parse(one.parent).type != "pulumi:pulumi:Stack", one.key
 
 
+def test_every_block_has_the_type_of_its_args() -> None:
+    """An editor offers its keys, and a type checker sees a wrong one."""
+    rows = [row.settings for row in PLATFORMS.values()]
+    every = {row.CLUSTER for row in rows} | {row.POOL for row in rows}
+    every |= {block.args for block in BLOCKS.values()}
+    exported = {args.__name__: getattr(components, args.__name__) for args in every}
+    assert set(exported.values()) == every
+    listed = re.findall(r"import \w+ as (\w+)", Path(components.__file__ or "").read_text())
+    assert {*listed} == {*exported, "GpuStack", "GpuStackArgs"}
+    types = {camel(key): kind for key, kind in get_type_hints(GpuStackArgs, None, exported).items()}
+    assert types == {
+        "cluster": reduce(or_, [row.CLUSTER for row in rows]) | Block,
+        "gpuPools": Entries[reduce(or_, [row.POOL for row in rows])],
+    } | {
+        key: (block.args | Block if block.names is None else Entries[block.args]) | None
+        for key, block in BLOCKS.items()
+    }
+
+
 REFUSED = {
     "cluster: 3": "gpu-cluster:cluster: 3 is not the args class of a platform; give",
     "cluster: {name: x}": "gpu-cluster:cluster.platform: is missing; allowed: ",
@@ -114,7 +140,7 @@ def test_what_a_stack_file_may_not_say_is_refused(text: str) -> None:
     """In the same words, before anything is registered."""
     given = yaml.safe_load(text)
     with pytest.raises(pulumi.RunError) as refusal:
-        record(lambda: GpuStack("gpus", GpuStackArgs(**given)))
+        record(lambda: GpuStack("gpus", given))
     assert str(refusal.value).startswith(REFUSED[text])
 
 

@@ -71,9 +71,9 @@ keys = ("cluster", "gpuPools", *BLOCKS)
 blocks = {key: value for key in keys if (value := config.get_object(key))}
 """
 IN_PYTHON = """
-from components import GpuStack, GpuStackArgs
+from components import GpuStack
 
-GpuStack("gpus", GpuStackArgs(gpu_pools=blocks.pop("gpuPools"), **blocks))
+GpuStack("gpus", blocks)
 """
 IN_ANY_LANGUAGE = """
 pulumi.ComponentResource("gpu-cluster:index:GpuStack", "gpus", blocks, remote=True)
