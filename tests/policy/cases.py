@@ -1,9 +1,15 @@
-"""What the tests of every rule share: good resources, and a change that breaks the rule."""
+"""What the tests of every rule share: good resources, and a change that breaks the rule.
 
-from collections.abc import Mapping, Sequence
+`resources.yaml` has the resources, and `rules.yaml` the cases of each rule.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path as File
 from typing import Any
 
+import yaml
 from pulumi_policy import (
     PolicyCustomTimeouts,
     PolicyProviderResource,
@@ -19,6 +25,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 from policy.binding import DECLARED
 from policy.pack import POLICIES, policies
 from policy.reading import UNKNOWN, Resource
+from tests.unit.components.gpu_daemons import EBS_CSI, EFA, SECRETS_STORE
 
 DROP: Any = object()
 """Instead of a value: the key is not there at all."""
@@ -51,21 +58,42 @@ class Case:
         return f"{self.rule}-{'.'.join(map(str, self.path)) or 'whole'}"
 
 
-Row = (
-    tuple[tuple[Resource, ...], Path, Any, str]
-    | tuple[tuple[Resource, ...], Path, Any, str, dict[str, Any]]
-)
-Rows = Mapping[str, Sequence[Row]]
-"""Rule -> what a `Case` has beside it: good, path, bad, message, and config where there is one."""
+def _read(name: str) -> dict[str, Any]:
+    return yaml.safe_load(File(__file__).with_name(name).read_text())  # type: ignore[no-any-return]
 
 
-def cases_of(rows: Rows) -> list[Case]:
-    """A case for each row."""
-    return [
-        Case(rule, good, path, bad, message, *config)
-        for rule, under in rows.items()
-        for good, path, bad, message, *config in under
-    ]
+def described(row: Mapping[str, Any], known: Mapping[str, Resource]) -> Resource:
+    """A resource as the tables have it, of the stack `dev` unless they name another."""
+    made = known[row["of"]] if "of" in row else Resource(type="", name="", props=row["props"])
+    for key, value in row.items():
+        if key in ("type", "name", "provider", "protect"):
+            made = replace(made, **{key: value})
+        elif key == "ignoreChanges":
+            made = replace(made, ignore_changes=value)
+        elif key == "uses":
+            urns = {path: [known[name].urn for name in names] for path, names in value.items()}
+            made = replace(made, uses=urns)
+    made = replace(made, props=_given(made.props))
+    for *path, value in row.get("change", ()):
+        made = changed(made, (*path,), _given(value))
+    return in_stack(made, row.get("stack", "dev"))
+
+
+def in_stack(resource: Resource, stack: str) -> Resource:
+    """The same in another stack."""
+    urn = f"urn:pulumi:{stack}::gpu-cluster::{resource.type}::{resource.name}"
+    return replace(resource, urn=urn)
+
+
+def _given(value: Any) -> Any:
+    """A value of the tables as the rules meet it."""
+    if isinstance(value, dict):
+        if [*value] == ["json"]:
+            return json.dumps(value["json"])
+        return {key: _given(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_given(inner) for inner in value]
+    return {"absent": DROP, "unknown": UNKNOWN}.get(value, value)
 
 
 def changed(resource: Resource, path: Path, value: Any) -> Resource:
@@ -87,6 +115,40 @@ def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+DAEMONS = {"ebs-csi-node": EBS_CSI, "secrets-store-node": SECRETS_STORE, "efa-plugin": EFA}
+"""On the nodes of GPU pools, and neither a driver's installer nor a device plugin of theirs."""
+
+
+def _resources() -> dict[str, Resource]:
+    known = dict[str, Resource]()
+    for name, row in _read("resources.yaml").items():
+        known[name] = described(row, known)
+    for name, spec in DAEMONS.items():
+        like, path = replace(known["exporter"], name=name), ("spec", "template", "spec")
+        on_gpus = {"nodeSelector": {"role": "train"}, **spec}
+        known[name] = in_stack(changed(like, path, on_gpus), "dev")
+    return known
+
+
+RESOURCES = _resources()
+"""Name -> resource that keeps every rule."""
+
+
+def cases() -> Iterator[Case]:
+    """A case for each row, or for each value of a row with several."""
+    for rule, rows in _read("rules.yaml").items():
+        for row in rows:
+            good = [
+                RESOURCES[each] if isinstance(each, str) else described(each, RESOURCES)
+                for each in row["good"]
+            ]
+            path = row["change"] if "each" in row else row["change"][:-1]
+            for bad in row.get("each", row["change"][-1:]):
+                message = row["says"].replace("{each}", str(bad))
+                config = row.get("config", {})
+                yield Case(rule, (*good,), (*path,), _given(bad), message, config)
 
 
 def findings(

@@ -13,9 +13,8 @@ from policy.binding import DECLARED, plain
 from policy.clouds import parts
 from policy.pack import POLICIES, RULES
 from policy.reading import UNKNOWN
-from tests.policy.cases import _stack, changed, findings
+from tests.policy.cases import RESOURCES, _stack, changed, findings, in_stack
 from tests.policy.in_the_cluster import ELSEWHERE, REFUSED
-from tests.policy.resources import DEPLOYMENT, T4_POOL, in_stack
 
 FOLDER = Path(__file__).parents[2] / "policy"
 
@@ -61,17 +60,19 @@ def test_every_setting_has_a_default_of_its_type() -> None:
 
 def test_configuration_takes_the_place_of_a_default() -> None:
     """A stack is allowed to keep GPU nodes once the configuration names it."""
-    running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
+    running = in_stack(
+        changed(RESOURCES["t4-pool"], ("autoscaling", "totalMinNodeCount"), 1), "serving"
+    )
     assert findings("gpu-pool-minimum", [running])
     assert findings("gpu-pool-minimum", [running], stacks=["serv*"]) == []
 
 
 def test_the_first_preview_is_judged_by_inputs() -> None:
     """A Kubernetes object of a cluster to come has no outputs: its inputs, seen before, count."""
-    broken = changed(DEPLOYMENT, ("spec", "template", "spec", "tolerations"), [])
+    broken = changed(RESOURCES["deployment"], ("spec", "template", "spec", "tolerations"), [])
     (policy,) = [policy for policy in POLICIES if policy.name == "gpu-toleration"]
     assert not isinstance(policy, ResourceValidationPolicy)
-    empty = [T4_POOL, changed(broken, ("spec",), {})]
+    empty = [RESOURCES["t4-pool"], changed(broken, ("spec",), {})]
     said: list[str] = []
     DECLARED.clear()
     policy.validate(
@@ -88,7 +89,7 @@ def test_the_first_preview_is_judged_by_inputs() -> None:
 
 def test_unknown_values_are_read_one_by_one() -> None:
     """One value that is not known leaves the values beside it readable."""
-    resource = changed(T4_POOL, ("nodeConfig", "labels", "role"), UNKNOWN)
+    resource = changed(RESOURCES["t4-pool"], ("nodeConfig", "labels", "role"), UNKNOWN)
     (shown,) = _stack([resource])
     assert plain(shown.props)["nodeConfig"]["labels"] == {"gpu-cluster/pool": "t4", "role": UNKNOWN}
 

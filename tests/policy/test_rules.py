@@ -7,26 +7,9 @@ import pytest
 
 from policy.pack import POLICIES
 from policy.reading import UNKNOWN
-from tests.policy import (
-    cluster_cases,
-    iam_cases,
-    pool_cases,
-    scaler_cases,
-    security_cases,
-    stack_cases,
-    workload_cases,
-)
-from tests.policy.cases import Case, Path, findings
+from tests.policy.cases import Case, Path, cases, findings
 
-CASES = [
-    *pool_cases.CASES,
-    *scaler_cases.CASES,
-    *cluster_cases.CASES,
-    *iam_cases.CASES,
-    *workload_cases.CASES,
-    *security_cases.CASES,
-    *stack_cases.CASES,
-]
+CASES = [*cases()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

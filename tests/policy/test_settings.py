@@ -11,8 +11,7 @@ from pulumi_policy import EnforcementLevel
 
 from policy import settings
 from policy.pack import RULES, policies
-from tests.policy.cases import changed, findings
-from tests.policy.resources import T4_POOL, in_stack
+from tests.policy.cases import RESOURCES, changed, findings, in_stack
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,17 +28,23 @@ def test_the_committed_settings_are_good() -> None:
 
 def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
     """By stack, without a flag of the engine, in the words of the message that refuses."""
-    dear = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 40), "staging")
+    dear = in_stack(
+        changed(RESOURCES["t4-pool"], ("autoscaling", "totalMaxNodeCount"), 40), "staging"
+    )
     (advice,) = said({}, "ceiling-confirmed", dear)
     assert said({}, "monthly-ceiling", dear) == []
     assert '"monthly-ceiling": {"stacks": {"staging": 15768}} in policy/config.json' in advice
     ceilings = {"monthly-ceiling": {"dollars": 1, "stacks": {"stag*": 20_000}}}
     assert said(ceilings, "monthly-ceiling", dear) == []
     assert said(ceilings, "ceiling-confirmed", dear) == []
-    dearer = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 60), "staging")
+    dearer = in_stack(
+        changed(RESOURCES["t4-pool"], ("autoscaling", "totalMaxNodeCount"), 60), "staging"
+    )
     (refusal,) = said(ceilings, "monthly-ceiling", dearer)
     assert "confirm the new amount" in refusal
-    running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
+    running = in_stack(
+        changed(RESOURCES["t4-pool"], ("autoscaling", "totalMinNodeCount"), 1), "serving"
+    )
     (refusal,) = said({}, "gpu-pool-minimum", running)
     assert "policy/config.json (gpu-pool-minimum: stacks; now prod" in refusal
     assert said({"gpu-pool-minimum": {"stacks": ["serving"]}}, "gpu-pool-minimum", running) == []
@@ -48,7 +53,9 @@ def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
 @pytest.mark.parametrize("stacks", [{"stacks": {}}, {"stacks": {"prod": 50_000}}, {}])
 def test_a_file_with_dollars_refuses_every_stack_above_them(stacks: dict[str, Any]) -> None:
     """A file of an earlier version, which users have committed, lets no stack of any price pass."""
-    dear = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 40), "staging")
+    dear = in_stack(
+        changed(RESOURCES["t4-pool"], ("autoscaling", "totalMaxNodeCount"), 40), "staging"
+    )
     ceilings = {"monthly-ceiling": {"dollars": 10_000, **stacks}}
     (refusal,) = said(ceilings, "monthly-ceiling", dear)
     assert "$10,000 is confirmed for stack staging" in refusal
