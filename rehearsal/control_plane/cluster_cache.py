@@ -5,7 +5,7 @@ from typing import Any
 
 from rehearsal.control_plane.watch import Change
 from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import STARTING
+from rehearsal.nodes.autoscaler import is_starting
 from rehearsal.nodes.gpus import part
 from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds, phase, workload
 
@@ -129,6 +129,4 @@ class ClusterCache:
 def has_its_gpus(node: dict[str, Any]) -> bool:
     """Whether the node is ready and offers GPUs. Not while it starts, although the object that the
     autoscaler creates has GPUs from the beginning."""
-    taints = {taint["key"] for taint in node["spec"].get("taints") or []}
-    starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
-    return allocatable_gpus(node) > 0 and holds(node, "Ready") and not starting
+    return allocatable_gpus(node) > 0 and holds(node, "Ready") and not is_starting(node)

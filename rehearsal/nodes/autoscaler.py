@@ -40,6 +40,13 @@ STARTING = {
 }
 """Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
 
+
+def is_starting(node: Mapping[str, Any]) -> bool:
+    """Whether Karpenter has created a node that has not joined: the cloud may still refuse it."""
+    keys = {taint["key"] for taint in node["spec"].get("taints") or []}
+    return bool(keys & {STARTING["key"], "karpenter.sh/unregistered"})
+
+
 EMPTY_SECONDS = 5
 """How long a node stays empty before Karpenter removes it, within two more seconds; 10 minutes in a
 real cluster. Long enough to look at the node of a completed job."""

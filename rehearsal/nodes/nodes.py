@@ -28,6 +28,7 @@ from rehearsal.nodes.autoscaler import (
     EMPTY_SECONDS,
     NODE_POOLS,
     Autoscaler,
+    is_starting,
     pool_name,
     remove_node,
 )
@@ -56,7 +57,7 @@ from rehearsal.nodes.queued import QueuedNodes
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
-from rehearsal.nodes.zones import REGISTERED, Zones
+from rehearsal.nodes.zones import Zones
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.simulators.cloud import (
@@ -420,7 +421,8 @@ class Nodes:
             if not self._started(node, group, groups, sizes[group.name] + 1):
                 continue
             sizes[group.name] += 1
-            self._join(name, node, group)
+            asked = sizes[group.name] <= self._sizes.get(group.name, 0)
+            self._join(name, node, group, asked=asked)
         for name in self._successors:
             sizes[self._created[name]] += 1
         for group in groups.values():
@@ -460,7 +462,10 @@ class Nodes:
             self._sizes[group.name] = nodes
         return True
 
-    def _join(self, name: str, node: Mapping[str, Any], group: NodeGroup) -> None:
+    def _join(
+        self, name: str, node: Mapping[str, Any], group: NodeGroup, *, asked: bool = True
+    ) -> None:
+        """`asked`: whether the cloud has been asked for the node, and has not refused it."""
         if name not in self._members:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
@@ -474,7 +479,7 @@ class Nodes:
             self._gpus(node, group)
             # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
-                self._shape(node, group)
+                self._shape(node, group, asked=asked)
             elif holds(node, "Ready"):
                 self._remove_taints(node)
         except ApiError as error:
@@ -591,10 +596,10 @@ class Nodes:
         self._refused.add(node["metadata"]["name"])
         remove_node(self._api, node)
 
-    def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+    def _shape(self, node: Mapping[str, Any], group: NodeGroup, *, asked: bool) -> None:
         """Gives the node the labels and taints that the group's nodes currently have."""
         metadata, name = node["metadata"], node["metadata"]["name"]
-        registered = not karpenters(node) or REGISTERED in metadata["labels"]
+        registered = not karpenters(node) or "karpenter.sh/registered" in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels, **self._others_labels(group)}
         labels |= self._place(name, group) | self._queued.zone(metadata.get("labels") or {})
         labels |= self._zones.label(name)
@@ -608,7 +613,8 @@ class Nodes:
             labels |= {key: None for key in given if key not in group.node.labels}
         current = metadata.get("labels") or {}
         changed = {key: value for key, value in labels.items() if current.get(key) != value}
-        taints = wanted_taints(node["spec"].get("taints") or [], group, starting=not registered)
+        starting = not registered or (not asked and is_starting(node))
+        taints = wanted_taints(node["spec"].get("taints") or [], group, starting=starting)
         patch: dict[str, Any] = {"metadata": {"resourceVersion": metadata["resourceVersion"]}}
         if changed:
             patch["metadata"]["labels"] = changed

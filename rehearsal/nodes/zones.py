@@ -12,14 +12,11 @@ from collections.abc import Callable, Collection
 from components.catalog.kubernetes import ZONE
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import STARTING
+from rehearsal.nodes.autoscaler import is_starting
 from rehearsal.nodes.bounds import NODE_CLAIMS
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.plugins.cloud.handler import CloudError
 from rehearsal.simulators.cloud import NodeGroup, RefusedError, Zonal
-
-REGISTERED = "karpenter.sh/registered"
-"""Label of a node that Karpenter has matched with its claim."""
 
 
 class Zones:
@@ -60,7 +57,7 @@ class Zones:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         if name in self._of or not self._spread(group):
             return None
-        if not karpenters(node) or _joined(node):
+        if not karpenters(node) or not is_starting(node):
             self._enter(name, group, labels.get(ZONE, group.zones[0]))
             return None
         assert isinstance(self._cloud, Zonal)
@@ -103,11 +100,3 @@ class Zones:
             for zone in requirement["values"]
         ]
         return [zone for zone in group.zones if not allowed or zone in allowed]
-
-
-def _joined(node: Object) -> bool:
-    """Whether a node that Karpenter created is ready for pods: it gets the taint of a node that is
-    starting when it is registered."""
-    taints = node["spec"].get("taints") or []
-    registered = REGISTERED in (node["metadata"].get("labels") or {})
-    return registered and all(taint["key"] != STARTING["key"] for taint in taints)

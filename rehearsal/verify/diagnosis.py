@@ -12,6 +12,7 @@ from typing import Any
 from components.kube import quantity
 from components.kube.requests import requests
 from rehearsal.control_plane.attachments import PROVISIONER
+from rehearsal.nodes.autoscaler import is_starting
 from rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.pods import allocatable_gpus, condition, full_name, gpus_asked, phase, workload
@@ -135,9 +136,10 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     nodes = snapshot.of(group)
     if refused := _no_disk(pod, snapshot, by=PROVISIONER):
         return Diagnosis(message=f"{start} cannot be scheduled{refused}", permanent=True)
+    passing = [node for node in nodes if _passing(node)]
     for node in nodes:
         due = int(group.node.capacity.get(GPU, 0))
-        if gpus_asked(pod["spec"]) and due and not allocatable_gpus(node):
+        if gpus_asked(pod["spec"]) and due and not allocatable_gpus(node) and node not in passing:
             missing = missing_part(node, group, snapshot)
             return Diagnosis(
                 message=f"{start} waits for GPUs that never become allocatable on node "
@@ -175,7 +177,8 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         return Diagnosis(
             message=f"{start} cannot be scheduled: the pool has {most}"
             f"{_full(pod, nodes, snapshot)}",
-            permanent=not any(_leaving(other) for node in nodes for other in snapshot.on(node)),
+            permanent=not passing
+            and not any(_leaving(other) for node in nodes for other in snapshot.on(node)),
         )
     if nodes and (lines := mismatches(pod["spec"], group.template)):
         return Diagnosis(
@@ -308,6 +311,12 @@ def _missing_daemon(
         else:
             return Diagnosis(message=f"{name} has no pod on it yet", permanent=False)
     return Diagnosis(message="; ".join(reasons), permanent=True)
+
+
+def _passing(node: Object) -> bool:
+    """Whether the cloud has not started the node yet, or it is being deleted: a node that the cloud
+    refuses is in the cluster from the autoscaler's request until its deletion."""
+    return is_starting(node) or "deletionTimestamp" in node["metadata"]
 
 
 def _leaving(pod: Object) -> bool:

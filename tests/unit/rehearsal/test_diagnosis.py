@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from rehearsal.control_plane.attachments import PROVISIONER
+from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.simulators.cloud import NodeGroup, NodeTaint
 from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import (
@@ -171,6 +172,24 @@ def test_a_full_pool_names_who_fills_it(owner: str, permanent: bool) -> None:
         f"none has 1 nvidia.com/gpu free, used by {kind} default/other"
     )
     assert found.permanent is permanent
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"metadata": {"name": "n1", "labels": {}, "deletionTimestamp": "2026-11-28T00:00:00Z"}},
+        {"spec": {"taints": [STARTING]}},
+        {"spec": {"taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]}},
+    ],
+)
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_node_that_the_cloud_may_refuse_or_has_refused_fills_no_pool(
+    part: dict, gpus: int
+) -> None:
+    """It is in the cluster for a moment, which is long on a busy machine."""
+    found = diagnosis(pod(), group(max_nodes=1), nodes=[node(gpus=gpus) | part])
+    assert "the pool has all 1 node of its maximum" in found.message
+    assert not found.permanent
 
 
 def test_a_finished_pod_takes_no_room() -> None:

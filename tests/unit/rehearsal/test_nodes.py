@@ -15,13 +15,13 @@ from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
 from rehearsal.nodes import kwok, scale_down
-from rehearsal.nodes.autoscaler import Autoscaler
+from rehearsal.nodes.autoscaler import STARTING, Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import KeptTemplates
 from rehearsal.plugins.kubernetes.api_error import ApiError
 from rehearsal.report import node_lives, pod_lives
-from rehearsal.simulators.cloud import Cloud, NodeGroup, Wanted, storage_class
+from rehearsal.simulators.cloud import Cloud, NodeGroup, RefusedError, Wanted, storage_class
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)
@@ -111,6 +111,47 @@ class RetaggedGroup(OneGroup):
     def node_groups(self) -> list[NodeGroup]:
         self.turns.put(None)
         return [ONE]
+
+
+class RefusingGroup(OneGroup):
+    """It starts no node."""
+
+    def node_groups(self) -> list[NodeGroup]:
+        return [replace(ONE, min_nodes=0, target_nodes=0)]
+
+    def set_size(self, group: str, nodes: int) -> None:
+        raise RefusedError("no capacity")
+
+
+class Registered(PromptScheduler):
+    """Its node is the autoscaler's, registered and ready."""
+
+    def __init__(self, cluster_cache: ClusterCache) -> None:
+        super().__init__(cluster_cache)
+        self.node["metadata"]["annotations"] = {}
+        self.node["metadata"]["labels"] |= {
+            "karpenter.sh/nodepool": ONE.name, "karpenter.sh/registered": "true"
+        }  # fmt: skip
+        self.node["spec"]["taints"].append(STARTING)
+        self.patches: list[Object] = []
+        self.deleted = threading.Event()
+
+    def patch(self, path: str, body: Object, kind: str = "") -> Object:
+        self.patches.append(body)
+        return body
+
+    def delete(self, path: str) -> None:
+        self.deleted.set()
+
+
+def test_a_node_that_the_cloud_refuses_never_accepts_pods() -> None:
+    """It is starting until the cloud has been asked for it."""
+    event_log = EventLog()
+    cluster_cache = ClusterCache(event_log)
+    api = Registered(cluster_cache)
+    with running(api, RefusingGroup(), cluster_cache, event_log):
+        assert api.deleted.wait(10)
+    assert [patch for patch in api.patches if "taints" in patch.get("spec", {})] == []
 
 
 def test_a_pod_is_seen_only_after_its_event() -> None:
