@@ -19,6 +19,7 @@ from ..rights import declare as declare_rights
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .effective import once_effective
+from .existing_cluster import AnyEksCluster
 from .iam import EksRole, document, pod_trust, role_name
 
 NAMESPACE = "kube-system"
@@ -39,15 +40,14 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         options: EksAutoscalerArgs,
         *,
         cluster: Cluster,
-        cluster_name: pulumi.Input[str],
+        eks: AnyEksCluster,
         version: str,
-        control_plane: aws.eks.Cluster | None,
         region: str,
         startup_taints: Sequence[str] = (),
         orders: Sequence[Sequence[str]] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`version`: the cluster's Kubernetes minor. `control_plane`: None for an existing cluster.
+        """`version`: the cluster's Kubernetes minor.
         `startup_taints`: keys of taints that nodes have at startup and that other software removes.
         `orders`: for each pool, the names of node groups of which the first that can grow does."""
         super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
@@ -60,16 +60,16 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         )
         identity = aws.eks.PodIdentityAssociation(
             name,
-            cluster_name=cluster_name,
+            cluster_name=eks.name,
             namespace=NAMESPACE,
             service_account=NAME,
             role_arn=role.arn,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=role.grants,
-                deleted_with=control_plane,
+                deleted_with=eks.control_plane,
                 # In a cluster that the stack creates, its first nodes take longer than this delay.
-                hooks=None if control_plane else once_effective(f"{name}-effective"),
+                hooks=None if eks.control_plane else once_effective(f"{name}-effective"),
             ),
         )
         account = kubernetes.core.v1.ServiceAccount(

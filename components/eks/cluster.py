@@ -18,7 +18,7 @@ from .effective import once_effective
 from .iam import EksRole
 from .kubeconfig import kubeconfig
 from .network import EksNetwork
-from .node_group import METADATA_OPTIONS, tag_specifications, volume
+from .node_group import METADATA_OPTIONS, NodeGroupSite, tag_specifications, volume
 from .provider_args import AwsProviderArgs
 from .releases import cluster_check
 from .scaling import ignored, scaling_config, size_check
@@ -49,6 +49,8 @@ class EksCluster(pulumi.ComponentResource):
     kubeconfig: pulumi.Output[str]
     security_groups: Sequence[pulumi.Input[str]]
     """The security group that EKS creates with the cluster, for its nodes."""
+    site: NodeGroupSite
+    """What its node groups have in common."""
 
     def __init__(
         self,
@@ -88,18 +90,16 @@ class EksCluster(pulumi.ComponentResource):
         # Auto Mode starts nodes for the addons' pods itself.
         system = [] if SCALERS[args.scaler].serves_system else [self._system_pool(name, args)]
         running = self._addons(name, args, late, roles.addons, depends_on=system)
-        groups = args.cpu_pools if SCALERS[args.scaler].node_groups else {}
-        for pool, cpu in groups.items():
-            EksCpuPool(
-                pool,
-                cpu,
-                of=args,
-                cluster=self.control_plane.name,
-                subnets=self.network.private_subnets,
-                node_role=self.node_role.arn,
-                depends_on=self.before_nodes,
-                opts=child,
-            )
+        self.site = NodeGroupSite(
+            args=args,
+            cluster=self.control_plane.name,
+            control_plane=self.control_plane,
+            subnets=self.network.private_subnets,
+            node_role=self.node_role.arn,
+            depends_on=self.before_nodes,
+        )
+        for pool, cpu in args.cpu_pools.items() if SCALERS[args.scaler].node_groups else ():
+            EksCpuPool(pool, cpu, self.site, child)
         self.ready = [*system, *running, *access]
         self.reachable = [*(system or running), *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets

@@ -1,15 +1,12 @@
 """A node group without GPUs on EKS that Cluster Autoscaler scales up from zero."""
 
-from collections.abc import Mapping, Sequence
-
 import pulumi
 import pulumi_aws as aws
 
 from .autoscaler_tags import autoscaler_tags, resource_tags
 from .cluster_args import update_minutes
 from .cpu_pool_args import EksCpuPoolArgs
-from .existing_args import AnyEksClusterArgs
-from .node_group import METADATA_OPTIONS, tag_specifications, volume
+from .node_group import METADATA_OPTIONS, NodeGroupSite, tag_specifications, volume
 from .scaling import ignored, scaling_config, size_check
 
 
@@ -22,37 +19,28 @@ class EksCpuPool(pulumi.ComponentResource):
         self,
         name: str,
         args: EksCpuPoolArgs,
-        *,
-        of: AnyEksClusterArgs,
-        cluster: pulumi.Input[str],
-        subnets: Mapping[str, pulumi.Input[str]],
-        security_groups: Sequence[pulumi.Input[str]] = (),
-        own_tags: Mapping[str, str] | None = None,
-        node_role: pulumi.Input[str],
-        depends_on: Sequence[pulumi.Resource],
+        site: NodeGroupSite,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: its name. `subnets`: all of the network's, by place. `security_groups`,
-        `own_tags`: as of a GPU node group."""
         super().__init__("gpu-cluster:eks:CpuPool", name, None, opts)
         child, pool = pulumi.ResourceOptions(parent=self), args.pool(name)
         template = aws.ec2.LaunchTemplate(
             name,
             metadata_options=METADATA_OPTIONS,
             block_device_mappings=[
-                volume("/dev/xvda", args.disk_size_gb, key=of.disks_encryption_key)
+                volume("/dev/xvda", args.disk_size_gb, key=site.args.disks_encryption_key)
             ],
-            tag_specifications=tag_specifications(name, of.tags),
-            vpc_security_group_ids=list(security_groups) or None,
+            tag_specifications=tag_specifications(name, site.args.tags),
+            vpc_security_group_ids=list(site.security_groups) or None,
             opts=child,
         )
         self.node_group = aws.eks.NodeGroup(
             name,
-            cluster_name=cluster,
+            cluster_name=site.cluster,
             node_group_name_prefix=f"{name}-",
-            version=of.version,
-            node_role_arn=node_role,
-            subnet_ids=[subnets[place] for place in args.zones or of.network.places],
+            version=site.args.version,
+            node_role_arn=site.node_role,
+            subnet_ids=site.at(args.zones or site.args.network.places),
             ami_type=args.ami_type,
             capacity_type="SPOT" if args.spot else "ON_DEMAND",
             instance_types=list(args.instance_types),
@@ -65,10 +53,10 @@ class EksCpuPool(pulumi.ComponentResource):
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
                 for taint in args.taints
             ],
-            tags={**resource_tags(pool, args), **(own_tags or {})},
+            tags={**resource_tags(pool, args), **site.own_tags()},
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=list(depends_on),
+                depends_on=list(site.depends_on),
                 # The autoscaler controls the number of nodes.
                 ignore_changes=ignored(None),
                 hooks=size_check(name, f"cluster.cpuPools.{name}"),

@@ -8,11 +8,13 @@ import pulumi_aws as aws
 from .. import data_source, ownership
 from ..scalers import SCALERS
 from . import regions
+from .cluster import EksCluster
 from .cluster_roles import node_role
 from .cpu_pool import EksCpuPool
 from .existing_args import EksExistingClusterArgs, unfit
 from .iam import EksRole, role_name
 from .kubeconfig import kubeconfig
+from .node_group import NodeGroupSite
 from .provider_args import AwsProviderArgs
 from .users import declare_users
 
@@ -36,6 +38,8 @@ class EksExistingCluster(pulumi.ComponentResource):
     ready: Sequence[pulumi.Resource] = ()
     reachable: Sequence[pulumi.Resource] = ()
     kubeconfig: pulumi.Output[str]
+    site: NodeGroupSite | None
+    """What its node groups have in common, if they are the stack's."""
 
     def __init__(
         self,
@@ -73,20 +77,19 @@ class EksExistingCluster(pulumi.ComponentResource):
         self.node_role, self.before_nodes = None, []
         if args.karpenter_node_role is None:
             self._role(name, args, provider)
+        self.site = None
         if self.node_role is not None and SCALERS[args.scaler].node_groups:
+            self.site = NodeGroupSite(
+                args=args,
+                cluster=self.name,
+                control_plane=None,
+                subnets=self.subnets,
+                security_groups=self.security_groups,
+                node_role=self.node_role.arn,
+                depends_on=self.before_nodes,
+            )
             for pool, cpu in args.cpu_pools.items():
-                EksCpuPool(
-                    pool,
-                    cpu,
-                    of=args,
-                    cluster=self.name,
-                    subnets=self.subnets,
-                    security_groups=self.security_groups,
-                    own_tags=ownership.aws_tags(),
-                    node_role=self.node_role.arn,
-                    depends_on=self.before_nodes,
-                    opts=pulumi.ResourceOptions(parent=self),
-                )
+                EksCpuPool(pool, cpu, self.site, pulumi.ResourceOptions(parent=self))
         declare_users(
             name,
             args.users,
@@ -137,3 +140,6 @@ def _fitting(
     if reason := unfit(args, region, cluster.status, cluster.version, mode, family, auto):
         raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
     return cluster.endpoint, cluster.certificate_authorities[0].data
+
+
+AnyEksCluster = EksCluster | EksExistingCluster

@@ -19,6 +19,7 @@ from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..rights import declare as declare_rights
 from .effective import once_effective
+from .existing_cluster import AnyEksCluster
 from .iam import EksRole, pod_trust, role_name
 from .interruptions import EksInterruptions
 from .karpenter_args import EksKarpenterArgs
@@ -47,8 +48,7 @@ class Karpenter(pulumi.ComponentResource):
         args: EksKarpenterArgs,
         *,
         cluster: Cluster,
-        cluster_name: pulumi.Input[str],
-        control_plane: aws.eks.Cluster | None,
+        eks: AnyEksCluster,
         region: str,
         node_role: pulumi.Input[str],
         key: str | None,
@@ -56,7 +56,7 @@ class Karpenter(pulumi.ComponentResource):
         gates: Collection[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`control_plane`: None for an existing cluster. `node_role`: the ARN of the role that it
+        """`node_role`: the ARN of the role that it
         gives to nodes. `key`: the ARN of the KMS key of their disks. `replicas`: default number of
         controllers. `gates`: feature gates to enable."""
         super().__init__("gpu-cluster:eks:Karpenter", name, None, opts)
@@ -74,14 +74,14 @@ class Karpenter(pulumi.ComponentResource):
         )
         identity = aws.eks.PodIdentityAssociation(
             name,
-            cluster_name=cluster_name,
+            cluster_name=eks.name,
             namespace=NAMESPACE,
             service_account=NAME,
             role_arn=role.arn,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=role.grants,
-                deleted_with=control_plane,
+                deleted_with=eks.control_plane,
                 hooks=once_effective(f"{name}-effective"),
             ),
         )

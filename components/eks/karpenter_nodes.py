@@ -7,10 +7,9 @@ import pulumi_kubernetes as kubernetes
 from .. import ownership
 from ..cluster import Cluster
 from . import auto_nodes
-from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
-from .existing_cluster import EksExistingCluster
+from .existing_cluster import AnyEksCluster
 from .karpenter import Karpenter
 from .karpenter_pool import EksKarpenterPool, Nodes
 from .settings import EksSettings
@@ -18,7 +17,7 @@ from .settings import EksSettings
 
 def declare_karpenter(
     settings: EksSettings,
-    eks: EksCluster | EksExistingCluster,
+    eks: AnyEksCluster,
     cluster: Cluster,
 ) -> list[pulumi.Resource]:
     """Declares Karpenter, unless the cluster has an existing one, and the pools."""
@@ -40,8 +39,7 @@ def declare_karpenter(
             "karpenter",
             args.karpenter,
             cluster=cluster,
-            cluster_name=eks.name,
-            control_plane=eks.control_plane,
+            eks=eks,
             region=settings.region,
             node_role=eks.node_role.arn,
             key=args.disks_encryption_key,
@@ -81,7 +79,7 @@ def declare_karpenter(
 
 def declare_auto_mode(
     settings: EksSettings,
-    eks: EksCluster | EksExistingCluster,
+    eks: AnyEksCluster,
     cluster: Cluster,
 ) -> list[pulumi.Resource]:
     """Declares the pools of a cluster whose nodes EKS Auto Mode launches."""

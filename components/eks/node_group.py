@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
@@ -17,8 +18,10 @@ from pulumi_aws.eks import (
     NodeGroupWarmPoolConfigArgsDict,
 )
 
+from .. import ownership
 from ..cluster import GpuPool, ResolvedPool
 from .autoscaler_tags import autoscaler_tags, resource_tags
+from .existing_args import AnyEksClusterArgs
 from .node_repair_args import EksNodeRepairArgs
 from .pool_args import EksGpuNodeGroupArgs
 from .releases import old_toolkit, release_check
@@ -26,6 +29,32 @@ from .reservation import CAPACITY_TYPES, is_group
 from .scaling import ignored, scaling_config, size_check
 from .user_data import Bootstrap, al2023, bottlerocket
 from .warm_pool_args import EksWarmPoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroupSite:
+    """What the node groups of a cluster have in common."""
+
+    args: AnyEksClusterArgs
+    cluster: pulumi.Input[str]
+    """Its name."""
+    control_plane: aws.eks.Cluster | None
+    """None for an existing cluster."""
+    subnets: Mapping[str, pulumi.Input[str]]
+    """All of the network's, by place."""
+    node_role: pulumi.Input[str]
+    """The ARN of the role of the nodes."""
+    depends_on: Sequence[pulumi.Resource]
+    security_groups: Sequence[pulumi.Input[str]] = ()
+    """If empty, the one that EKS creates with the cluster."""
+
+    def at(self, places: Sequence[str]) -> list[pulumi.Input[str]]:
+        """The subnets of these places."""
+        return [self.subnets[place] for place in places]
+
+    def own_tags(self) -> dict[str, str]:
+        """Tags that distinguish groups from those of other stacks on an existing cluster."""
+        return {} if self.control_plane else ownership.aws_tags()
 
 
 class EksGpuNodeGroup(pulumi.ComponentResource):
@@ -38,24 +67,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         self,
         name: str,
         resolved: ResolvedPool[EksGpuNodeGroupArgs],
-        *,
-        cluster: pulumi.Input[str],
-        control_plane: aws.eks.Cluster | None,
-        version: str,
-        service_cidr: str,
-        subnets: Sequence[pulumi.Input[str]],
-        security_groups: Sequence[pulumi.Input[str]] = (),
-        own_tags: Mapping[str, str] | None = None,
-        node_role: pulumi.Input[str],
-        tags: Mapping[str, str],
-        key: str | None,
-        depends_on: Sequence[pulumi.Resource],
+        site: NodeGroupSite,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: its name. `control_plane`: None for an existing cluster. `security_groups`: if
-        empty, the one that EKS creates with the cluster. `own_tags`: tags that distinguish the
-        group from those of other stacks on the cluster. `key`: the ARN of the KMS key that encrypts
-        the nodes' disks; None for the account's default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
         path = f"gpuPools.{self.pool.name}"
@@ -66,32 +80,32 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 **METADATA_OPTIONS,
                 "http_put_response_hop_limit": args.metadata_hop_limit,
             },
-            block_device_mappings=_volumes(args, key),
-            tag_specifications=tag_specifications(name, tags),
+            block_device_mappings=_volumes(args, site.args.disks_encryption_key),
+            tag_specifications=tag_specifications(name, site.args.tags),
             instance_type=args.instance_types[0] if _block(args) else None,
             instance_market_options={"market_type": "capacity-block"} if _block(args) else None,
             capacity_reservation_specification=_reservation(args),
             image_id=args.ami_id,
             # If the template has any, EKS does not add the cluster's own, which nodes need.
             vpc_security_group_ids=[
-                *(security_groups or _groups_of(control_plane)),
+                *(site.security_groups or _groups_of(site.control_plane)),
                 *args.security_group_ids,
             ]
-            if args.security_group_ids or security_groups
+            if args.security_group_ids or site.security_groups
             else None,
-            user_data=_user_data(args, self.pool, control_plane, service_cidr),
+            user_data=_user_data(args, self.pool, site.control_plane, site.args.service_cidr),
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.node_group = aws.eks.NodeGroup(
             name,
-            cluster_name=cluster,
+            cluster_name=site.cluster,
             # EKS accepts neither version nor amiType together with an image in the template. This
             # cannot change during the group's life, and another name prefix creates a new group.
             node_group_name_prefix=f"{name}-ami-" if own_image else f"{name}-",
-            version=None if own_image else version,
+            version=None if own_image else site.args.version,
             release_version=args.release_version,
-            node_role_arn=node_role,
-            subnet_ids=list(subnets),
+            node_role_arn=site.node_role,
+            subnet_ids=site.at(resolved.places),
             ami_type=None if own_image else args.image,
             capacity_type=CAPACITY_TYPES[args.capacity_type],
             # A Capacity Block needs the type in the launch template, and EKS accepts it in one
@@ -108,10 +122,10 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
                 for taint in args.node_taints
             ],
-            tags={**resource_tags(self.pool, args), **(own_tags or {})},
+            tags={**resource_tags(self.pool, args), **site.own_tags()},
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=list(depends_on),
+                depends_on=list(site.depends_on),
                 delete_before_replace=args.delete_before_replace,
                 # The autoscaler controls the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Runs
 from ..on_change import change_rules
 from ..replacement import LastingSettings
@@ -14,9 +13,9 @@ from ..scalers import SCALERS
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
-from .existing_cluster import EksExistingCluster
+from .existing_cluster import AnyEksCluster, EksExistingCluster
 from .karpenter_nodes import declare_auto_mode, declare_karpenter
-from .node_group import EksGpuNodeGroup
+from .node_group import EksGpuNodeGroup, NodeGroupSite
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
 from .settings import EksSettings
@@ -29,13 +28,13 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     args, provider, top = settings.cluster, settings.provider, runs.component_options
     scaler = SCALERS[args.scaler]
     assert scaler.disks is not None
-    eks: EksCluster | EksExistingCluster
+    eks: AnyEksCluster
     if isinstance(args, EksClusterArgs):
         mounts = any(account.buckets for account in runs.accounts.values())
         eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
     else:
         eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
-    groups = _node_groups(settings, eks, top) if scaler.node_groups else []
+    groups = _node_groups(settings, eks.site, top) if scaler.node_groups and eks.site else []
     access = None
     if runs.accounts:
         access = EksPodAccess(
@@ -99,9 +98,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             "cluster-autoscaler",
             args.autoscaler,
             cluster=cluster,
-            cluster_name=eks.name,
+            eks=eks,
             version=args.version,
-            control_plane=eks.control_plane,
             region=provider.region,
             orders=[
                 list(pool.args.node_groups(name))
@@ -122,27 +120,10 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
 
 
 def _node_groups(
-    settings: EksSettings, eks: EksCluster | EksExistingCluster, opts: pulumi.ResourceOptions
+    settings: EksSettings, site: NodeGroupSite, opts: pulumi.ResourceOptions
 ) -> list[EksGpuNodeGroup]:
-    args = settings.cluster
-    assert eks.node_role is not None
     return [
-        EksGpuNodeGroup(
-            group,
-            replace(pool, args=group_args),
-            cluster=eks.name,
-            version=args.version,
-            control_plane=eks.control_plane,
-            service_cidr=args.service_cidr,
-            subnets=[eks.subnets[place] for place in pool.places],
-            security_groups=() if eks.control_plane else eks.security_groups,
-            own_tags=None if eks.control_plane else ownership.aws_tags(),
-            node_role=eks.node_role.arn,
-            tags=args.tags,
-            key=args.disks_encryption_key,
-            depends_on=eks.before_nodes,
-            opts=opts,
-        )
+        EksGpuNodeGroup(group, replace(pool, args=group_args), site, opts)
         for name, pool in settings.pools.items()
         for group, group_args in pool.args.node_groups(name).items()
     ]

@@ -9,7 +9,7 @@ that existed before its PersistentVolume, is a user's data and never mentioned h
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -85,63 +85,67 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
     custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, NODE_POOLS, _NODE_CLAIMS)
     owner = f"{project_name(ROOT)}/{stack}"
-    found = {
-        "services": items(asked(core.list_service_for_all_namespaces)),
-        "ingresses": items(asked(net.list_ingress_for_all_namespaces)),
-        "gateways": custom[_GATEWAYS],
-        "claims": items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
-        "volumes": items(asked(core.list_persistent_volume)),
-        "snapshots": custom[_SNAPSHOTS],
-        "node_pools": custom[NODE_POOLS],
-        "node_claims": custom[_NODE_CLAIMS],
-    }
+    found = Objects(
+        services=items(asked(core.list_service_for_all_namespaces)),
+        ingresses=items(asked(net.list_ingress_for_all_namespaces)),
+        gateways=custom[_GATEWAYS],
+        claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
+        volumes=items(asked(core.list_persistent_volume)),
+        snapshots=custom[_SNAPSHOTS],
+        node_pools=custom[NODE_POOLS],
+        node_claims=custom[_NODE_CLAIMS],
+    )
     if platform.added:
         installed = config[CLUSTER].get("karpenter") is not None
-        found = of_stack(found, owner, karpenter=installed)
-    result = leftovers(platform.cloud, **found, owner=owner)
+        found = found.of_stack(owner, karpenter=installed)
+    result = leftovers(platform.cloud, found, owner)
     document = {"stack": stack, "leftovers": [asdict(leftover) for leftover in result]}
     undecided = any(leftover.remove for leftover in result)
     said = note if platform.added and not result else text(result)
     return (ExitCode.FINDING if undecided else ExitCode.OK), document, said
 
 
-def of_stack(
-    found: Mapping[str, list[Object]], owner: str, *, karpenter: bool
-) -> dict[str, list[Object]]:
-    """Of the arguments of `leftovers`, those that a destroy in an existing cluster affects: claims
-    of the stack, and all NodePools if it deletes its own Karpenter. Other objects stay there."""
-    claims = [one for one in found["claims"] if owner_of(one) == owner]
-    names = {full_name(one) for one in claims}
-    volumes = [one for one in found["volumes"] if _claim_of(one) in names]
-    launched = {kind: found[kind] for kind in ("node_pools", "node_claims") if karpenter}
-    return {"claims": claims, "volumes": volumes, **launched}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """The objects of a cluster that may have something in the cloud."""
+
+    services: Sequence[Object] = ()
+    ingresses: Sequence[Object] = ()
+    gateways: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    volumes: Sequence[Object] = ()
+    snapshots: Sequence[Object] = ()
+    """VolumeSnapshotContents."""
+    node_pools: Sequence[Object] = ()
+    """Karpenter's, and so are `node_claims`."""
+    node_claims: Sequence[Object] = ()
+
+    def of_stack(self, owner: str, *, karpenter: bool) -> "Objects":
+        """Those that a destroy in an existing cluster affects: claims of the stack, and all
+        NodePools if it deletes its own Karpenter. Other objects stay there."""
+        claims = [one for one in self.claims if owner_of(one) == owner]
+        names = {full_name(one) for one in claims}
+        return Objects(
+            claims=claims,
+            volumes=[one for one in self.volumes if _claim_of(one) in names],
+            node_pools=self.node_pools if karpenter else (),
+            node_claims=self.node_claims if karpenter else (),
+        )
 
 
-def leftovers(
-    cloud: str,
-    *,
-    services: Sequence[Object] = (),
-    ingresses: Iterable[Object] = (),
-    gateways: Iterable[Object] = (),
-    claims: Sequence[Object] = (),
-    volumes: Iterable[Object] = (),
-    snapshots: Iterable[Object] = (),
-    node_pools: Iterable[Object] = (),
-    node_claims: Sequence[Object] = (),
-    owner: str = "",
-) -> list[Leftover]:
+def leftovers(cloud: str, objects: Objects, owner: str = "") -> list[Leftover]:
     """What the objects of a cluster leave in this cloud, sorted.
 
-    `snapshots` are VolumeSnapshotContents, `node_pools` and `node_claims` Karpenter's. Claims and
-    NodePools of `owner`, `<project>/<stack>`, are omitted: its destroy deletes them with their
-    disks and instances.
+    Claims and NodePools of `owner`, `<project>/<stack>`, are omitted: its destroy deletes them with
+    their disks and instances.
     """
+    services, claims = objects.services, objects.claims
     result = [
         _balancer(cloud, kind, one)
         for kind, objects in (
             ("Service", [one for one in services if one["spec"].get("type") == "LoadBalancer"]),
-            ("Ingress", ingresses),
-            ("Gateway", gateways),
+            ("Ingress", objects.ingresses),
+            ("Gateway", objects.gateways),
         )
         for one in objects
     ]
@@ -154,13 +158,15 @@ def leftovers(
         ]  # fmt: skip
     owned = {full_name(one) for one in claims if owner and owner_of(one) == owner}
     claim_names = {full_name(one) for one in claims}
-    for volume in volumes:
+    for volume in objects.volumes:
         one = _of_volume(volume, claim_names, owned)
         result += [one] if one else []
-    result += [_of_snapshot(one) for one in snapshots if "volumeHandle" in one["spec"]["source"]]
-    for pool in node_pools:
+    result += [
+        _of_snapshot(one) for one in objects.snapshots if "volumeHandle" in one["spec"]["source"]
+    ]
+    for pool in objects.node_pools:
         if not owner or owner_of(pool) != owner:
-            result += _of_node_pool(pool, node_claims)
+            result += _of_node_pool(pool, objects.node_claims)
     return sorted(result, key=lambda one: (one.kind, one.name))
 
 

@@ -7,7 +7,11 @@ import pytest
 
 from stacks.definition.settings import config_of
 from stacks.live import leftovers as module
-from stacks.live.leftovers import Leftover, answer, leftovers, of_stack, text
+from stacks.live.leftovers import Leftover, Objects, answer, text
+
+
+def leftovers(cloud: str, owner: str = "", **objects: Any) -> list[Leftover]:
+    return module.leftovers(cloud, Objects(**objects), owner)
 
 
 def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
@@ -272,7 +276,12 @@ def test_in_an_existing_cluster_only_what_the_stack_ends_is_named() -> None:
     }
     owner = "gpu-cluster/on-eks"
     named = [
-        [one.name for one in leftovers("aws", **of_stack(found, owner, karpenter=own), owner=owner)]
+        [
+            one.name
+            for one in module.leftovers(
+                "aws", Objects(**found).of_stack(owner, karpenter=own), owner
+            )
+        ]
         for own in (False, True)
     ]
     assert named == [["team/ours"], ["general", "team/ours"]]
