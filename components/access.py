@@ -15,7 +15,7 @@ from .catalog.broad_rights import (
     GOOGLE_ROLES,
     too_broad,
 )
-from .effect import Sent, Tries
+from .effect import Sent
 from .limits import DNS_LABEL, UNIQUE, Limit, limit_refusals, matching, pattern
 from .refusal import Keys, Refusal
 
@@ -72,9 +72,7 @@ class ServiceAccountArgs:
     """A Kubernetes service account of this stack with its own cloud permissions, without a key, and
     without permissions that other pods of the node could use."""
 
-    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
-        "default"
-    )
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
     """The namespace of the account and of its pods: one of `namespaces`, or an existing one."""
     buckets: Annotated[
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")

@@ -1,14 +1,10 @@
-"""The effect of a setting, in the annotation of its field: where it is sent, and values to try.
+"""The effect of a setting, in the annotation of its field: where it is sent.
 
-    disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType"), Tries("pd-ssd")] = None
+    disk_type: Annotated[str | None, Sent("NodePool nodeConfig.diskType")] = None
 
-Nothing that runs in a stack reads them. The changes of the fault injection, the test that each
-setting has an effect and the configs that tests draw are derived from them. Like the args classes,
-this module does without an SDK.
+Nothing that runs in a stack reads it: tests compare it with what the program declares. Like the
+args classes, this module does without an SDK.
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 
 class Sent:
@@ -30,12 +26,3 @@ class Silent:
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-
-
-class Tries:
-    """Values that a stack's setting may be changed to, instead of those from its type and limits.
-    `given`: other settings of the same block that they need, by key; None removes one."""
-
-    def __init__(self, *values: Any, given: Mapping[str, Any] | None = None) -> None:
-        self.values = values
-        self.given = given or {}

@@ -59,7 +59,7 @@ TESTS: Mapping[str, Sequence[str]] = {
     "rehearsal/plugins/gcp/*": ("tests/unit/plugins/test_google_*.py",),
     "tests/unit/components/refused_*": ("tests/unit/components/test_settings*.py",),
     "policy/*": ("tests/policy",),
-    "quality/faults/changes.*": ("tests/unit/quality/test_changes.py",),
+    "quality/tries.*": ("tests/unit/quality/test_changes.py",),
     "*.md": ("tests/unit/project/test_docs.py", "tests/unit/project/test_commands_in_docs.py"),
 }  # fmt: skip
 """Pattern of a path -> files and folders of tests, beside those that import the module."""

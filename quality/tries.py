@@ -1,19 +1,48 @@
-"""Values to try for a setting: those that its field names, or else values derived from its type."""
+"""Values to try for a setting: those of `tries.yaml`, or else derived from its type and limits."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import yaml
+
 from components import limits
-from components.effect import Tries
+from components.settings.blocks import RUNNING
 from quality.docs.keys import Setting, choices
 
 ABSENT = "absent"
 """Stands for the removal of the setting."""
 
 
+@cache
+def document() -> Mapping[str, Any]:
+    """`tries.yaml`, which says what its parts mean."""
+    file = Path(__file__).with_suffix(".yaml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time
+    parts: Mapping[str, Any] = yaml.load(file.read_text(), loader)
+    return parts
+
+
+@cache
+def listed(platform: str, key: str) -> list[tuple[Any, Mapping[str, Any]]]:
+    """The values of the file for a setting, each with the other keys of the same block that it
+    needs; `absent` removes one."""
+    block, _, inner = key.partition(".")
+    keys = [key, *([f"pods.{inner}"] if block in RUNNING else [])]
+    for scope in (platform, platform.removesuffix("-existing"), "all"):
+        for name in keys:
+            entry = document()["values"].get(scope, {}).get(name)
+            if isinstance(entry, list):
+                return [(value, {}) for value in entry]
+            if entry is not None:
+                return [(value, entry["start"]) for value in entry["value"]]
+    return []
+
+
 def tries(
-    setting: Setting, present: Any = None, *, also: list[Any] | None = None,
+    platform: str, setting: Setting, present: Any = None, *, also: list[Any] | None = None,
     random: Random | None = None,
 ) -> Iterator[tuple[Any, Mapping[str, Any]]]:  # fmt: skip
     """Values, each with the other keys of the same block that it needs; `present`: the setting's
@@ -22,10 +51,8 @@ def tries(
     `also`: values of other configs, which are tried with their neighbours. With `random` a number
     within its limits too. The program may refuse them: a neighbour may be out of bounds.
     """
-    named = setting.marked(Tries)
-    for marker in named:
-        for value in marker.values:
-            yield value, marker.given
+    named = listed(platform, setting.key)
+    yield from named
     known = limits.fragment(setting.annotations)
     start = setting.default if present is None else present
     derived = list[Any]()

@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval, Le, MinLen
 
 from ..cluster import GpuPool
 from ..decode import unknown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import DNS_LABEL, UNIQUE, limit_refusals, matching
 from ..refusal import Refusal
 
@@ -33,7 +33,6 @@ class QueueArgs:
         MinLen(1),
         UNIQUE,
         Sent("ClusterQueue spec.namespaceSelector", "LocalQueue"),
-        Tries(["team"]),
     ] = ("default",)
     """The namespaces in which jobs may name the queue: those of `namespaces`, or existing ones."""
     nominal_quota: Annotated[
@@ -140,10 +139,7 @@ class BatchArgs:
     queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
     """The queues by name. If there are any, this stack runs Kueue."""
     priorities: Annotated[
-        Mapping[
-            Annotated[str, DNS_LABEL],
-            Annotated[int, Ge(-1_000_000_000), Le(1_000_000_000)],
-        ],
+        Mapping[Annotated[str, DNS_LABEL], Annotated[int, Ge(-1_000_000_000), Le(1_000_000_000)]],
         Sent("ClusterQueue spec.preemption", "WorkloadPriorityClass"),
     ] = field(default_factory=dict)
     """The values that jobs may name as their `priority`; a job without one has 0. Within a queue, a
@@ -153,7 +149,6 @@ class BatchArgs:
         int | None,
         Interval(ge=1, le=1440),
         Sent("ConfigMap data.controller_manager_config.yaml.waitForPodsReady.timeout"),
-        Tries(30),
     ] = None
     """How many minutes a job that has left its queue may take until all of its pods run; applies to
     all queues. Then Kueue stops it, so that its nodes become idle, and it returns to its queue. By

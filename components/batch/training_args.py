@@ -8,16 +8,14 @@ from typing import Annotated
 
 from annotated_types import Ge, MinLen
 
-from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..effect import Sent, Silent, Tries
+from ..effect import Sent, Silent
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..limits import VARIABLE, Hint, Limit, none_of, refusal
 from ..refusal import Refusal, Refusals
 from .batch_args import QueueRequest
 
-_LEVELS = (names.GKE_TOPOLOGY[0], names.EKS_TOPOLOGY[2])
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
 _LAUNCHERS = re.compile(
     r"accelerate|bash|conda|deepspeed|env|mpirun|poetry|python[0-9.]*|sh|torchrun|uv|.*\.sh"
@@ -74,10 +72,10 @@ class TrainingArgs(PodArgs):
     free."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """Its priority in the queue, one of `batch.priorities`; by default, value 0."""
-    required_topology: Annotated[str | None, _PLACE, Tries(*_LEVELS)] = None
+    required_topology: Annotated[str | None, _PLACE] = None
     """Within what all workers have to be: one of the labels that say where in the network nodes of
     a `topologyAware` pool are. The job waits in its queue until all of them fit there."""
-    preferred_topology: Annotated[str | None, _PLACE, Tries(*_LEVELS)] = None
+    preferred_topology: Annotated[str | None, _PLACE] = None
     """Within what they are if they all fit there; otherwise, Kueue takes as few such places as
     possible. One of the same labels."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3

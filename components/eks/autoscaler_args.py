@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval
 
 from ..catalog import images
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import IMAGE, Limit, check_limits, matching, pattern
 from ..refusal import Refusal
 
@@ -83,23 +83,23 @@ class EksAutoscalerArgs:
     """Which of several suitable pools grows. `priority` reads the ConfigMap
     cluster-autoscaler-priority-expander in kube-system, which you have to write; for pools with
     `fallback` the stack writes it, and this expander decides among groups of the same priority."""
-    scan_interval: Annotated[Duration, Tries("20s")] = "10s"
+    scan_interval: Duration = "10s"
     """How often the autoscaler looks for pods that need a node."""
     scale_down_enabled: bool = True
     """Whether nodes are deleted at all."""
-    scale_down_unneeded_time: Annotated[Duration, Tries("20m")] = "10m"
+    scale_down_unneeded_time: Duration = "10m"
     """How long a node must be unneeded before it is deleted."""
-    scale_down_unready_time: Annotated[Duration, Tries("30m")] = "20m"
+    scale_down_unready_time: Duration = "20m"
     """How long a node must be unready before it is deleted."""
-    scale_down_delay_after_add: Annotated[Duration, Tries("20m")] = "10m"
+    scale_down_delay_after_add: Duration = "10m"
     """How long no node is deleted after a node was added."""
     scale_down_utilization_threshold: Share = 0.5
     """Requested share of cpu or memory below which a node without GPUs is not needed."""
     scale_down_gpu_utilization_threshold: Share = 0.5
     """The same for GPU nodes; only their GPUs count."""
-    max_node_provision_time: Annotated[Duration, Tries("30m")] = "20m"
+    max_node_provision_time: Duration = "20m"
     """How long a node may take to start; it can take 15 minutes until its GPUs are allocatable."""
-    max_nodes_total: Annotated[int, Ge(0), Tries(9)] = 0
+    max_nodes_total: Annotated[int, Ge(0)] = 0
     """The maximum number of nodes in the whole cluster; 0 means only the pools' own limits."""
     balance_similar_node_groups: bool = False
     """Whether nodes are spread over pools of the same shape, for instance one per zone."""
@@ -113,15 +113,9 @@ class EksAutoscalerArgs:
     """Whether the requests of DaemonSets' pods are ignored in a node's utilization."""
     verbosity: Annotated[int, Interval(ge=0, le=10)] = 4
     """The level of the autoscaler's log."""
-    image: Annotated[
-        Annotated[str, IMAGE] | None,
-        Sent("PodSpec containers[].image"),
-        Tries("example.com/autoscaler:1"),
-    ] = None
+    image: Annotated[Annotated[str, IMAGE] | None, Sent("PodSpec containers[].image")] = None
     """Your own image instead of the pinned one, for instance from your own registry."""
-    extra_flags: Annotated[
-        Mapping[Annotated[str, _EXTRA_FLAG], str], Tries({"new-pod-scale-up-delay": "10s"})
-    ] = field(default_factory=dict)
+    extra_flags: Mapping[Annotated[str, _EXTRA_FLAG], str] = field(default_factory=dict)
     """Any other flag of Cluster Autoscaler: its name without dashes, and its value."""
 
     def __post_init__(self) -> None:
@@ -147,13 +141,13 @@ class EksAutoscalerArgs:
 class EksPoolAutoscalerArgs:
     """Cluster Autoscaler's options for one pool; by default, those of the cluster."""
 
-    scale_down_unneeded_time: Annotated[Duration | None, Tries("5m")] = None
+    scale_down_unneeded_time: Duration | None = None
     """How long a node of this pool must be unneeded before it is deleted."""
-    scale_down_unready_time: Annotated[Duration | None, Tries("5m")] = None
+    scale_down_unready_time: Duration | None = None
     """How long a node of this pool must be unready before it is deleted."""
-    scale_down_utilization_threshold: Annotated[Share | None, Tries(0.4)] = None
+    scale_down_utilization_threshold: Share | None = None
     """The requested share of cpu or memory below which a node of this pool is not needed."""
-    scale_down_gpu_utilization_threshold: Annotated[Share | None, Tries(0.4)] = None
+    scale_down_gpu_utilization_threshold: Share | None = None
     """The requested share of GPUs below which a node of this pool is not needed."""
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from ..catalog import images
 from ..catalog.dates import holds
 from ..catalog.eks_addons import ADDONS
 from ..decode import EXAMPLE, at
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import (
     DNS_LABEL,
     UNIQUE,
@@ -31,7 +31,7 @@ from ..refusal import Keys, Refusal
 from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
-from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced, tried
+from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
@@ -80,10 +80,7 @@ _ADMINS = Hint(
 
 
 NodePolicies = Annotated[
-    Sequence[Annotated[str, POLICY]],
-    UNIQUE,
-    Sent("RolePolicyAttachment policyArn"),
-    Tries(["arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"]),
+    Sequence[Annotated[str, POLICY]], UNIQUE, Sent("RolePolicyAttachment policyArn")
 ]
 
 # New rows of the catalog do not raise it: a stack without `version` would upgrade its cluster at
@@ -103,12 +100,9 @@ class EksSystemPoolArgs:
         Hint("give one such as m7i.large"),
         OnChange("system pool"),
         Sent("NodeGroup instanceTypes"),
-        Tries(["m6i.large"]),
     ] = ("m7i.large",)
     """The instance types of the system nodes."""
-    min_nodes: Annotated[
-        int, Ge(1), Sent("NodeGroup scalingConfig.minSize"), Tries(2, given={"desiredNodes": 2})
-    ] = 1
+    min_nodes: Annotated[int, Ge(1), Sent("NodeGroup scalingConfig.minSize")] = 1
     """The minimum number of nodes, at least 1: without a node, none of the cluster's own pods
     run."""
     max_nodes: Annotated[
@@ -182,17 +176,12 @@ def update_minutes(most: int, *, together: int) -> int:
 class EksClusterArgs:
     """An EKS cluster."""
 
-    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
+    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs = field(metadata={EXAMPLE: "{zones: [us-east-1a, us-east-1b]}"})
     """The VPC that the stack creates, or the subnets of an existing one."""
     admins: Annotated[
-        Sequence[Principal],
-        MinLen(1),
-        _ADMINS,
-        UNIQUE,
-        Sent("AccessEntry principalArn"),
-        Tries(["arn:aws:iam::123456789012:role/deployer", "arn:aws:iam::123456789012:role/ops"]),
+        Sequence[Principal], MinLen(1), _ADMINS, UNIQUE, Sent("AccessEntry principalArn")
     ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'})
     """ARNs of the IAM roles and users that administer the cluster. The identity that runs Pulumi
     must be listed: the cluster's creator has no access by default."""
@@ -201,25 +190,15 @@ class EksClusterArgs:
     authorized_networks: Annotated[
         AuthorizedNetworks,
         Sent("Cluster vpcConfig.publicAccessCidrs[]", "SecurityGroupIngressRule cidrIpv4"),
-        Tries(
-            {"office": "203.0.113.0/24", "home": "198.51.100.7/32"},
-            {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"},
-        ),
     ] = field(default_factory=dict)
     """The networks that may reach the control plane: display name -> IPv4 CIDR. Public addresses
     reach the public endpoint; private ones, of a VPN or the VPC itself, the private endpoint."""
-    private_endpoint: Annotated[
-        bool,
-        Sent("Cluster vpcConfig.endpointPublicAccess"),
-        Tries(True, given={"authorizedNetworks": None}),
-    ] = False
+    private_endpoint: Annotated[bool, Sent("Cluster vpcConfig.endpointPublicAccess")] = False
     """Whether the control plane has no public endpoint: only nodes and the authorized networks that
     are routed into the VPC reach it. Pulumi must run in one of these."""
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     version: Annotated[
-        str,
-        VERSION,
-        Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image"),
+        str, VERSION, Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image")
     ] = DEFAULT_VERSION
     """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by
     one minor at a time. EKS can roll a cluster back within seven days; an update that would do so
@@ -229,14 +208,11 @@ class EksClusterArgs:
         cidr(12, 24, private=True),
         OnChange("cluster"),
         Sent("Cluster kubernetesNetworkConfig.serviceIpv4Cidr"),
-        Tries("10.101.0.0/16"),
     ] = "172.20.0.0/16"
     """The IP range of Kubernetes services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs on which the cluster's own pods run."""
-    cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("us-east-1a")] = field(
-        default_factory=dict
-    )
+    cpu_pools: Annotated[CpuPools, OnChange(replaced)] = field(default_factory=dict)
     """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
     that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
     GPU pools."""
@@ -250,9 +226,9 @@ class EksClusterArgs:
     metrics_server: Annotated[bool, Sent("Addon")] = False
     """Whether the addon `metrics-server` is installed, which `kubectl top` and a
     HorizontalPodAutoscaler on CPU need."""
-    scaler: Annotated[
-        Scaler, OnChange(another_scaler), Sent("NodeGroup", "NodePool"), Tries("karpenter")
-    ] = "cluster-autoscaler"
+    scaler: Annotated[Scaler, OnChange(another_scaler), Sent("NodeGroup", "NodePool")] = (
+        "cluster-autoscaler"
+    )
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
     `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
     available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
@@ -268,7 +244,6 @@ class EksClusterArgs:
         Mapping[Annotated[str, _ADDON], Annotated[str, _ADDON_VERSION]],
         OnChange(kept("name the addon's version to change to")),
         Sent("Addon addonVersion"),
-        Tries({"coredns": "v1.12.1-eksbuild.2"}),
     ] = field(default_factory=dict)
     """Addon versions, such as `v1.20.4-eksbuild.1`, by addon name; by default, EKS's default
     version when the addon is created. It does not change automatically with a new `version`."""
@@ -278,7 +253,6 @@ class EksClusterArgs:
         Annotated[str, KMS_ARN] | None,
         OnChange(NEVER),
         Sent("Cluster encryptionConfig.provider.keyArn", "Key"),
-        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"),
     ] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; by default, the stack creates one."""
     disks_encryption_key: Annotated[
@@ -286,13 +260,12 @@ class EksClusterArgs:
         Sent(
             "LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId", "StorageClass parameters.kmsKeyId"
         ),
-        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
     account's default for EBS. The key's policy must allow `AWSServiceRoleForAutoScaling` to use it,
     except with scaler `auto-mode`; with `auto-mode` and `karpenter`, it must delegate access to the
     account's IAM policies. A change recycles all nodes; disks of existing claims keep their key."""
-    log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays"), Tries(30)] = 90
+    log_retention_days: Annotated[int, _RETENTION, Sent("LogGroup retentionInDays")] = 90
     """How many days CloudWatch keeps the control plane's logs."""
     deletion_protection: Annotated[
         bool, Sent("Cluster deletionProtection", "Cluster (protect)")
@@ -303,7 +276,6 @@ class EksClusterArgs:
         Sent(
             "Cluster tags", "LaunchTemplate tagSpecifications[].tags", "Addon configurationValues"
         ),
-        Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
     nodes. Disks that the EBS CSI driver creates for other claims do not get tags that it refuses:

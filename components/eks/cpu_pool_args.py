@@ -11,7 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..decode import shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import POOL_NAME, UNIQUE, Hint, Limit, limit_refusals
 from ..on_change import Verdict
 from ..refusal import Refusal
@@ -66,27 +66,20 @@ class EksCpuPoolArgs:
         Hint("give one such as m7i.2xlarge"),
         UNIQUE,
         Sent("NodeGroup instanceTypes"),
-        Tries(["m6i.large"]),
     ]
     """One instance type, or several of the same size, of which EC2 uses any that is available."""
-    min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1)] = 0
+    min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize")] = 0
     """The minimum number of nodes in the whole pool."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
     """The maximum number of nodes in the whole pool."""
-    zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds"), Tries(["us-east-1a"])] = ()
+    zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds")] = ()
     """Some of the network's zones, or the IDs of some of an existing network's subnets; by default,
     all of them."""
-    labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "loader"})] = (
-        field(default_factory=dict)
-    )
+    labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag")] = field(default_factory=dict)
     """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
-    taints: Annotated[
-        Sequence[Taint],
-        Sent("NodeGroup taints[]", "Tag"),
-        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = ()
+    taints: Annotated[Sequence[Taint], Sent("NodeGroup taints[]", "Tag")] = ()
     """Taints of the nodes; by default, none, so that every pod may run there."""
     disk_size_gb: Annotated[
         int,
@@ -178,21 +171,6 @@ class EksCpuPoolArgs:
 
 
 CpuPools = Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs]
-
-
-def tried(place: str) -> Tries:
-    """Values to try: pools by name, with nodes in this zone or subnet."""
-    pool = {
-        "instanceTypes": ["m7i.xlarge"],
-        "zones": [place],
-        "labels": {"role": "loader"},
-        "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
-        "spot": True,
-        "minNodes": 0,
-        "maxNodes": 2,
-        "diskSizeGb": 80,
-    }
-    return Tries({"loaders": pool})
 
 
 def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from annotated_types import Len, MinLen
 from ..access import KMS_ARN
 from ..catalog import eks as catalog
 from ..decode import EXAMPLE
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, limit_refusals, matching
 from ..on_change import OnChange
 from ..refusal import Keys, Refusal
@@ -29,7 +29,7 @@ from .cluster_args import (
     check_partition,
     check_support,
 )
-from .cpu_pool_args import CpuPools, check_places, replaced, tried
+from .cpu_pool_args import CpuPools, check_places, replaced
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 from .user_args import EksUserArgs, check_principals, principals
@@ -65,7 +65,6 @@ class EksExistingNetworkArgs:
         UNIQUE,
         OnChange("node pools"),
         Sent("NodeGroup subnetIds"),
-        Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = field(metadata={EXAMPLE: "[subnet-0123456789abcdef0]"})
     """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
@@ -73,7 +72,6 @@ class EksExistingNetworkArgs:
         Len(0, catalog.MAX_SECURITY_GROUPS),
         UNIQUE,
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
-        Tries(["sg-0123456789abcdef0"]),
     ] = ()
     """The security groups of the stack's nodes; by default, the one that EKS created with the
     cluster. If the other nodes have their own group, as with terraform-aws-eks, name that one:
@@ -101,24 +99,18 @@ class EksExistingClusterArgs:
     """An existing EKS cluster: the stack creates, changes and deletes nothing of the cluster
     itself, its addons or its other node groups."""
 
-    existing: Annotated[
-        str, NAME, OnChange("node pools"), Sent("NodeGroup clusterName"), Tries("other")
-    ]
+    existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodeGroup clusterName")]
     """The name of the cluster in EKS."""
-    version: Annotated[
-        str,
-        VERSION,
-        Sent("NodeGroup version"),
-    ] = field(metadata={EXAMPLE: '"1.35"'})
+    version: Annotated[str, VERSION, Sent("NodeGroup version")] = field(
+        metadata={EXAMPLE: '"1.35"'}
+    )
     """The cluster's Kubernetes minor version, which the stack's nodes get. After the cluster has
     been upgraded, raise it, and the nodes follow."""
     network: EksExistingNetworkArgs = field(
         metadata={EXAMPLE: "{subnetIds: [subnet-0123456789abcdef0]}"}
     )
     """The subnets and security groups of the stack's nodes."""
-    cpu_pools: Annotated[CpuPools, OnChange(replaced), tried("subnet-0aaaaaaaaaaaaaaa1")] = field(
-        default_factory=dict
-    )
+    cpu_pools: Annotated[CpuPools, OnChange(replaced)] = field(default_factory=dict)
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
     that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
     GPU pools."""
@@ -133,21 +125,17 @@ class EksExistingClusterArgs:
     """IAM roles and users to which the stack gives access to the cluster: Kubernetes group -> its
     members. EKS has one access entry for each, so those that have one must ask the cluster's
     owner."""
-    endpoint: Annotated[
-        Annotated[str, _ENDPOINT] | None,
-        Sent("Provider kubeconfig"),
-        Tries("https://other.gr7.us-east-1.eks.amazonaws.com"),
-    ] = None
+    endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
     """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
     looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
-    certificate_authority: Annotated[
-        Annotated[str, BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
-    ] = None
+    certificate_authority: Annotated[Annotated[str, BASE64] | None, Sent("Provider kubeconfig")] = (
+        None
+    )
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""
-    scaler: Annotated[
-        Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool"), Tries("karpenter")
-    ] = "cluster-autoscaler"
+    scaler: Annotated[Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool")] = (
+        "cluster-autoscaler"
+    )
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
     `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
     available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
@@ -155,12 +143,7 @@ class EksExistingClusterArgs:
     karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
     """If set with scaler `karpenter`, even without options (`{}`), the stack installs Karpenter; by
     default, the NodePools are for the cluster's existing Karpenter."""
-    karpenter_node_role: Annotated[
-        str | None,
-        _ROLE_NAME,
-        Sent("EC2NodeClass spec.role"),
-        Tries("KarpenterNodeRole-ml", given={"scaler": "karpenter"}),
-    ] = None
+    karpenter_node_role: Annotated[str | None, _ROLE_NAME, Sent("EC2NodeClass spec.role")] = None
     """The name of the IAM role that the cluster's existing Karpenter may give to nodes, and that
     has access to the cluster."""
     autoscaler: Annotated[
@@ -169,9 +152,7 @@ class EksExistingClusterArgs:
     """If set, even without options (`{}`), the stack installs Cluster Autoscaler; by default, the
     cluster's existing autoscaler scales the pools, which it finds by the tags that EKS sets."""
     disks_encryption_key: Annotated[
-        Annotated[str, KMS_ARN] | None,
-        Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId"),
-        Tries("arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000001"),
+        Annotated[str, KMS_ARN] | None, Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId")
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
     account's default key for EBS. The key's policy must allow the identity that starts the nodes to
@@ -180,7 +161,6 @@ class EksExistingClusterArgs:
     tags: Annotated[
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
         Sent("LaunchTemplate tagSpecifications[].tags"),
-        Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Tags of every instance and volume of the pools, for billing. A change recycles their
     nodes."""

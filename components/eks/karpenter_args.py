@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from ..catalog import images
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import IMAGE, check_limits, matching
 from ..refusal import Refusal
 
@@ -59,7 +59,7 @@ class EksKarpenterArgs:
     """Karpenter's own options."""
 
     replicas: Annotated[
-        Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas"), Tries(2)
+        Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas")
     ] = None
     """How many controllers run, each on a separate node; one of them is active, the others stand
     by. By default, two, or one if the system pool has one node."""
@@ -69,15 +69,11 @@ class EksKarpenterArgs:
     reports DCGMError for one whose DCGM image took more than a minute to pull
     (eks-node-monitoring-agent 266), or, in version 1.7.0, DCGMHealthCode71 for an H100 or A100 that
     ever had an NVLink CRC error (261)."""
-    log_level: Annotated[
-        Literal["debug", "info", "error"], Sent("PodSpec containers[].env"), Tries("debug")
-    ] = "info"
+    log_level: Annotated[Literal["debug", "info", "error"], Sent("PodSpec containers[].env")] = (
+        "info"
+    )
     """The log level."""
-    image: Annotated[
-        Annotated[str, IMAGE] | None,
-        Sent("PodSpec containers[].image"),
-        Tries("example.com/karpenter:1"),
-    ] = None
+    image: Annotated[Annotated[str, IMAGE] | None, Sent("PodSpec containers[].image")] = None
     """Your own image instead of the pinned one, for instance from your own registry."""
 
     def __post_init__(self) -> None:
@@ -98,20 +94,16 @@ class EksPoolKarpenterArgs:
     ] = "WhenEmpty"
     """Which nodes are removed: those without pods, or also those whose pods fit on other nodes, to
     which they are moved. Pods of this stack's jobs are never moved."""
-    consolidate_after: Annotated[
-        _DURATION, Sent("NodePool spec.disruption.consolidateAfter"), Tries("5m", "Never")
-    ] = "10m"
+    consolidate_after: Annotated[_DURATION, Sent("NodePool spec.disruption.consolidateAfter")] = (
+        "10m"
+    )
     """How long a node must be in that state before it is removed; `Never` keeps every node."""
-    expire_after: Annotated[
-        _DURATION, Sent("NodePool spec.template.spec.expireAfter"), Tries("720h")
-    ] = "Never"
+    expire_after: Annotated[_DURATION, Sent("NodePool spec.template.spec.expireAfter")] = "Never"
     """The maximum age of a node: then it accepts no more pods, and is removed once its jobs are
     done, with `forceUpdate` after 15 minutes at the latest. With Auto Mode, at most `480h`, which
     is also the meaning of `Never` there, and jobs have 24 hours to end."""
     weight: Annotated[
-        Annotated[int, Interval(ge=1, le=100)] | None,
-        Sent("NodePool spec.weight"),
-        Tries(10),
+        Annotated[int, Interval(ge=1, le=100)] | None, Sent("NodePool spec.weight")
     ] = None
     """The priority among pools that fit a pod: the largest weight wins; by default, 0."""
 

@@ -11,7 +11,7 @@ from annotated_types import Len, MinLen
 from ..addresses import cidr, is_private
 from ..catalog import eks as catalog
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import UNIQUE, Hint, limit_refusals, matching
 from ..on_change import NEVER, OnChange, if_longer
 from ..refusal import Refusal
@@ -41,15 +41,12 @@ class EksNetworkArgs:
         UNIQUE,
         OnChange(if_longer("node pools")),
         Sent("Subnet availabilityZone", "NodeGroup subnetIds"),
-        Tries(["us-east-1a", "us-east-1b", "us-east-1c"]),
     ] = ()
     """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: the
     zones of a region differ by account, and a preview would need the network to ask AWS. A third
     zone can be appended later, for nodes only."""
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
-    cidr: Annotated[
-        str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock"), Tries("10.8.0.0/16")
-    ] = "10.0.0.0/16"
+    cidr: Annotated[str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock")] = "10.0.0.0/16"
     """The IP range of the VPC, /16 to /18. The private subnet of each zone gets an eighth of it,
     the public subnet a 256th."""
     nat: Annotated[
@@ -67,7 +64,6 @@ class EksNetworkArgs:
         UNIQUE,
         OnChange("node pools"),
         Sent("Cluster vpcConfig.subnetIds[]", "NodeGroup subnetIds"),
-        Tries(["subnet-0123456789abcdef0", "subnet-0123456789abcdef2"]),
     ] = ()
     """Private subnets of an existing VPC, with access to the internet, in at least two zones. The
     control plane stays in the subnets in which it was created."""

@@ -9,7 +9,7 @@ from annotated_types import Interval, MaxLen
 
 from ..catalog import eks as catalog
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..kube import quantity
 from ..limits import (
     QUANTITY_OR_ZERO,
@@ -62,7 +62,6 @@ AMI_ID = Annotated[
         "NodeGroup version",
         "EC2NodeClass spec.amiSelectorTerms",
     ),
-    Tries("ami-0123456789abcdef0"),
 ]
 SECURITY_GROUPS = Annotated[
     Sequence[
@@ -78,12 +77,11 @@ SECURITY_GROUPS = Annotated[
     # One is the cluster's own.
     MaxLen(catalog.MAX_SECURITY_GROUPS - 1),
     Sent("LaunchTemplate vpcSecurityGroupIds[]"),
-    Tries(["sg-0123456789abcdef0"]),
 ]
 HOP_LIMIT = Annotated[
     int, Interval(ge=1, le=64), Sent("LaunchTemplate metadataOptions.httpPutResponseHopLimit")
 ]
-USER_DATA = Annotated[Sequence[str], Sent(_TEMPLATE), Tries(["#!/bin/bash\necho started\n"])]
+USER_DATA = Annotated[Sequence[str], Sent(_TEMPLATE)]
 
 _RESERVED = Mapping[
     Annotated[str, one_of("cpu", "memory", "ephemeral-storage", "pid")],
@@ -110,34 +108,22 @@ class EksKubeletArgs:
     """Settings of the kubelet; the image's defaults apply to those that are omitted. Reserved
     resources are not available to pods, and Cluster Autoscaler takes them into account."""
 
-    max_pods: Annotated[int | None, Interval(ge=16, le=1000), Tries(20)] = None
+    max_pods: Annotated[int | None, Interval(ge=16, le=1000)] = None
     """The maximum number of pods on a node, including those of DaemonSets; at most the number of
     addresses that its network interfaces have."""
-    kube_reserved: Annotated[_RESERVED, Tries({"cpu": "500m", "memory": "1Gi"})] = field(
-        default_factory=dict
-    )
+    kube_reserved: _RESERVED = field(default_factory=dict)
     """Resources reserved for the kubelet and the container runtime: `cpu`, `memory`,
     `ephemeral-storage`, `pid`. Resources that are not listed keep the image's value."""
-    system_reserved: Annotated[_RESERVED, Tries({"memory": "512Mi"})] = field(default_factory=dict)
+    system_reserved: _RESERVED = field(default_factory=dict)
     """Resources reserved for the rest of the system, with the same names; by default, none."""
-    eviction_hard: Annotated[_THRESHOLDS, Tries({"memory.available": "500Mi"})] = field(
-        default_factory=dict
-    )
+    eviction_hard: _THRESHOLDS = field(default_factory=dict)
     """Thresholds below which pods are evicted immediately: signal -> amount or percentage, such as
     `memory.available: 500Mi` or `nodefs.available: 5%`."""
-    eviction_soft: Annotated[
-        _THRESHOLDS,
-        Tries(
-            {"memory.available": "1Gi"},
-            {"memory.available": "2Gi"},
-            given={"evictionSoftGracePeriod": {"memory.available": "2m"}},
-        ),
-    ] = field(default_factory=dict)
+    eviction_soft: _THRESHOLDS = field(default_factory=dict)
     """Thresholds below which pods are evicted after evictionSoftGracePeriod."""
-    eviction_soft_grace_period: Annotated[
-        Mapping[Annotated[str, _SIGNAL], Annotated[str, _GRACE]],
-        Tries({"memory.available": "3m"}, given={"evictionSoft": {"memory.available": "1Gi"}}),
-    ] = field(default_factory=dict)
+    eviction_soft_grace_period: Mapping[Annotated[str, _SIGNAL], Annotated[str, _GRACE]] = field(
+        default_factory=dict
+    )
     """How long a threshold of evictionSoft may be exceeded: signal -> duration."""
     cpu_manager_policy: Literal["none", "static"] | None = None
     """Whether pods that request whole CPUs get exclusive cores (`static`)."""
@@ -145,17 +131,15 @@ class EksKubeletArgs:
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
     """How strictly the CPUs and GPUs of a pod must belong to the same NUMA node."""
-    topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
+    topology_manager_scope: Literal["container", "pod"] | None = None
     """The unit that is aligned: a container, or the whole pod."""
-    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
+    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303)] = None
     """The maximum number of processes in a pod."""
-    container_log_max_size: Annotated[str | None, QUANTITY_OR_ZERO, Tries("50Mi")] = None
+    container_log_max_size: Annotated[str | None, QUANTITY_OR_ZERO] = None
     """The maximum size of a container's log file."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=100)] = None
     """How many log files are kept per container."""
-    allowed_unsafe_sysctls: Annotated[
-        Sequence[Annotated[str, Limit(sysctl_for_pods)]], Tries(["net.core.somaxconn"])
-    ] = ()
+    allowed_unsafe_sysctls: Sequence[Annotated[str, Limit(sysctl_for_pods)]] = ()
     """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from annotated_types import Ge, Interval
 from ..catalog.accelerators import GPUS
 from ..catalog.data_sheets import DATA_SHEETS
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import Limit, check_limits, limit_refusals
 from ..refusal import Refusal
 
@@ -115,19 +115,7 @@ class EksNodeRepairArgs:
         Percentage | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdPercentage")
     ] = None
     """The same as a share of the pool's nodes, 1 to 100."""
-    overrides: Annotated[
-        Sequence[EksNodeRepairOverrideArgs],
-        Tries(
-            [
-                {
-                    "nodeMonitoringCondition": "AcceleratedHardwareReady",
-                    "nodeUnhealthyReason": "NvidiaXID64Error",
-                    "minRepairWaitTimeMins": 5,
-                    "repairAction": "Reboot",
-                }
-            ]
-        ),
-    ] = ()
+    overrides: Sequence[EksNodeRepairOverrideArgs] = ()
     """Findings with an action other than EKS's default. Unless you override them, the reasons
     `DCGMError` and, for V100, A100, H100 and H200, `DCGMHealthCode71` have the action `NoAction`,
     because they also appear on healthy nodes."""

@@ -14,7 +14,7 @@ from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
 from ..decode import EXAMPLE, at, camel, shown
 from ..discovery import discovery_labels
-from ..effect import Sent, Silent, Tries
+from ..effect import Sent, Silent
 from ..fallback import check_keys
 from ..limits import UNIQUE, Hint, Limit, limit_refusals, none_of, one_of
 from ..on_change import OnChange
@@ -101,7 +101,6 @@ class EksGpuNodeGroupArgs:
         UNIQUE,
         OnChange("GPU pool"),
         Sent("NodeGroup instanceTypes"),
-        Tries(["g6.xlarge"]),
     ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
     """One instance type, or several with the same GPUs, the smallest first; EC2 uses any."""
     accelerator: Annotated[
@@ -112,19 +111,14 @@ class EksGpuNodeGroupArgs:
         Count | None, Silent("the instance type decides it; another value is refused")
     ] = None
     """The number of GPUs per node; it follows from the instance type."""
-    min_nodes: Annotated[
-        int, Ge(0), Sent("NodeGroup scalingConfig.minSize"), Tries(1, given={"desiredNodes": 1})
-    ] = 0
+    min_nodes: Annotated[int, Ge(0), Sent("NodeGroup scalingConfig.minSize")] = 0
     """The minimum number of nodes in the whole pool."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 1
     """The maximum number of nodes in the whole pool."""
     warm_pool: Annotated[
-        EksWarmPoolArgs | None,
-        Tries({"maxGroupPreparedCapacity": 1}),
-        NotWith("karpenter", _NO_ASG),
-        NotWith("auto-mode", _NO_ASG),
+        EksWarmPoolArgs | None, NotWith("karpenter", _NO_ASG), NotWith("auto-mode", _NO_ASG)
     ] = None
     """Instances that have booted once and wait, stopped or running, from which the pool takes its
     next nodes; by default, none. They cost something while the pool has no node."""
@@ -136,37 +130,24 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The number of nodes, for one update only: needed if minNodes rises above the current number
     or maxNodes falls below it. Remove it afterwards, so that the autoscaler decides again."""
-    zones: Annotated[
-        Sequence[str],
-        UNIQUE,
-        OnChange("GPU pool"),
-        Sent("NodeGroup subnetIds"),
-        Tries(["us-east-1a"]),
-    ] = ()
+    zones: Annotated[Sequence[str], UNIQUE, OnChange("GPU pool"), Sent("NodeGroup subnetIds")] = ()
     """Some of the network's zones; by default, all of them. With several, Auto Scaling may
     terminate a node, and the pods on it, to balance the zones."""
     subnet_ids: Annotated[
         Sequence[SubnetId], UNIQUE, OnChange("GPU pool"), Sent("NodeGroup subnetIds")
     ] = ()
     """Some of an existing network's subnets; by default, all of them."""
-    labels: Annotated[
-        NodeLabels, Sent("NodeGroup labels", "Tag"), Tries({"role": "train-gpu", "team": "ml"})
-    ] = field(default_factory=dict)
+    labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag")] = field(default_factory=dict)
     """Additional labels of the nodes."""
     discovery_labels: Annotated[bool, Sent("NodeGroup labels", "Tag")] = False
     """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
     `.memory`, and `.replicas` with `sharing`), which SkyPilot, dstack and dashboards use to find
     GPUs, even in a pool without nodes."""
-    taints: Annotated[
-        Sequence[Taint],
-        Sent("NodeGroup taints[]", "Tag"),
-        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = ()
+    taints: Annotated[Sequence[Taint], Sent("NodeGroup taints[]", "Tag")] = ()
     """Additional taints; `GPU_TAINT` is always set."""
     startup_taints: Annotated[
         Sequence[Taint],
         Sent("NodeGroup taints[]", "Tag", "NodePool spec.template.spec.startupTaints[]"),
-        Tries([{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}]),
     ] = ()
     """Taints that are removed from a node once it is set up: no pod of this stack tolerates them,
     and Cluster Autoscaler considers a node to be starting until they are gone. The CSI drivers of
@@ -185,7 +166,6 @@ class EksGpuNodeGroupArgs:
         UNIQUE,
         OnChange(choices_kept),
         Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
-        Tries(["spot", "on-demand"]),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
     `capacityType`, which must be omitted. With Cluster Autoscaler, each is a separate node group of
@@ -197,22 +177,17 @@ class EksGpuNodeGroupArgs:
         NotWith("karpenter", _MOVES),
         NotWith("auto-mode", _MOVES),
         Sent("Topology", "ResourceFlavor spec.topologyName"),
-        Tries(True, given={"instanceTypes": ["p5.48xlarge"], "minNodes": 2, "maxNodes": 2}),
     ] = False
     """Whether Kueue places the pods of jobs by where nodes are in AWS's network, so that a training
     job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes` and
     `maxNodes`, of instance types that docs/reference/support-matrix.md lists, in most regions."""
     reservation: Annotated[
-        ReservationName | None,
-        Sent("LaunchTemplate capacityReservationSpecification"),
-        Tries("cr-0123456789abcdef1"),
+        ReservationName | None, Sent("LaunchTemplate capacityReservationSpecification")
     ] = None
     """The reservation that the nodes use: with capacityType `capacity-block`, the ID of the block;
     with `reservation`, the ID of an on-demand Capacity Reservation or the ARN of a resource group
     of them. `gpu-cluster capacity` shows how much of it is free."""
-    os: Annotated[
-        str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), Tries("bottlerocket"), _IMAGE
-    ] = "al2023"
+    os: Annotated[str, _OS, OnChange("GPU pool"), Sent("NodeGroup amiType"), _IMAGE] = "al2023"
     """The operating system of the nodes, `al2023` or `bottlerocket`; both include the driver."""
     ami_type: Annotated[
         str | None,
@@ -264,7 +239,6 @@ class EksGpuNodeGroupArgs:
     Operator's; the driver and the container toolkit are in the image."""
     sharing: Annotated[
         EksSharingArgs | None,
-        Tries({"strategy": "time-slicing", "replicas": 2}),
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""

@@ -10,7 +10,7 @@ from annotated_types import MinLen
 from ..access import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
 from ..decode import EXAMPLE, shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, limit_refusals, pattern
 from ..refusal import Keys, Refusal
 
@@ -72,7 +72,6 @@ class EksUserArgs:
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
         Sent("AccessPolicyAssociation accessScope.namespaces[]"),
-        Tries(["team-b"]),
     ] = ()
     """The namespaces in which `access` applies; by default, `view` applies in all of them. For
     `edit`, those of the stack's `namespaces` whose `podSecurity` is `baseline`."""

@@ -12,7 +12,7 @@ from annotated_types import Ge
 
 from ..catalog import eks as catalog
 from ..decode import EXAMPLE
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import Hint, Limit, limit_refusals, one_of
 from ..refusal import Refusal
 
@@ -42,10 +42,7 @@ class EksWarmPoolArgs:
     min_size: Annotated[int, Ge(0), Sent("NodeGroup warmPoolConfig.minSize")] = 0
     """How many wait however many nodes the pool has."""
     pool_state: Annotated[
-        str,
-        Limit(_not_a_state, {"enum": _STATES}),
-        Sent("NodeGroup warmPoolConfig.poolState"),
-        Tries("running"),
+        str, Limit(_not_a_state, {"enum": _STATES}), Sent("NodeGroup warmPoolConfig.poolState")
     ] = "stopped"
     """How they wait: `stopped`, billed for their disks only, or `running`, billed as nodes are."""
     reuse_on_scale_in: Annotated[bool, Sent("NodeGroup warmPoolConfig.reuseOnScaleIn")] = False

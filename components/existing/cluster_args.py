@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import yaml
 
 from ..decode import OUTPUT, MaybeOutput
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..kube import credentials
 from ..limits import DNS_LABEL, limit_refusals
 from ..refusal import Refusal
@@ -27,7 +27,7 @@ _FILE_KEYS = {
 class ExistingClusterArgs:
     """An existing cluster: nothing of the cluster itself is created or changed."""
 
-    name: Annotated[str, DNS_LABEL, Sent("Provider"), Tries("other")]
+    name: Annotated[str, DNS_LABEL, Sent("Provider")]
     """The name of the cluster in this stack. A change replaces all that the stack runs there."""
     kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
         default=None, metadata={OUTPUT: True}

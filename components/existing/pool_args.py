@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
-from ..effect import Sent, Silent, Tries
+from ..effect import Sent, Silent
 from ..limits import LABEL_VALUE, Hint, Labels, limit_refusals
 from ..refusal import Refusal
 from ..scalers import SCALERS
@@ -59,7 +59,6 @@ class ExistingGpuPoolArgs:
             "without it every node would count as a GPU node; name a label that only GPU nodes have"
         ),
         Sent("Pod spec.nodeSelector", "DaemonSet spec.template.spec.affinity"),
-        Tries({"gpus": "yes"}),
     ]
     """Labels that only these nodes have."""
     gpus_per_node: Annotated[
@@ -68,19 +67,13 @@ class ExistingGpuPoolArgs:
         Silent("describes existing nodes; it decides what a pod may request"),
     ]
     """The number of GPUs per node."""
-    accelerator: Annotated[str, Sent("ConfigMap data.settings.pools"), Tries("a100")] = "nvidia"
+    accelerator: Annotated[str, Sent("ConfigMap data.settings.pools")] = "nvidia"
     """Your own name for the GPU."""
-    taints: Annotated[
-        Sequence[ExistingTaint],
-        Sent("Pod spec.tolerations[]"),
-        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = (ExistingTaint(key=GPU_TAINT.key, value=GPU_TAINT.value, effect=GPU_TAINT.effect),)
+    taints: Annotated[Sequence[ExistingTaint], Sent("Pod spec.tolerations[]")] = (
+        ExistingTaint(key=GPU_TAINT.key, value=GPU_TAINT.value, effect=GPU_TAINT.effect),
+    )
     """Taints of the nodes; a toleration for a taint that they do not have does no harm."""
-    tolerations: Annotated[
-        Sequence[Toleration],
-        Sent("Pod spec.tolerations[]"),
-        Tries([{"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}]),
-    ] = ()
+    tolerations: Annotated[Sequence[Toleration], Sent("Pod spec.tolerations[]")] = ()
     """Additional tolerations of pods on these nodes."""
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
@@ -96,12 +89,9 @@ class ExistingGpuPoolArgs:
     runtime_class: Annotated[
         str | None,
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
-        Tries("nvidia"),
     ] = None
     """The RuntimeClass of GPU pods, if the NVIDIA runtime is not the default of the nodes."""
-    sharing: Annotated[
-        ExistingSharingArgs | None, Tries({"strategy": "time-slicing", "replicas": 2})
-    ] = None
+    sharing: ExistingSharingArgs | None = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
 
     def __post_init__(self) -> None:

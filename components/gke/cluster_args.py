@@ -12,11 +12,11 @@ from ..addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
 from ..catalog.dates import holds
 from ..decode import shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import POOL_NAME, UNIQUE, Limit, limit_refusals, matching, pattern
 from ..on_change import Kept, OnChange, Verdict, kept
 from ..refusal import Refusal, Refusals
-from .cpu_pool_args import CPU_MACHINE, TRIED, GkeCpuPoolArgs, replaced
+from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
 
@@ -100,22 +100,16 @@ _SECURITY_GROUP = matching(
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
-    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name"), Tries("other")]
+    name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     location: Annotated[
-        str,
-        Limit(unknown_location, PLACE),
-        OnChange("cluster"),
-        Sent("Cluster location"),
-        Tries("us-central1-b"),
+        str, Limit(unknown_location, PLACE), OnChange("cluster"), Sent("Cluster location")
     ]
     """The location: a zone (one control plane, cheaper) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
     """The IP ranges of the VPC that the stack creates, or the subnetwork of an existing one."""
     authorized_networks: Annotated[
-        AuthorizedNetworks,
-        Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]"),
-        Tries({"office": "203.0.113.0/24", "home": "198.51.100.7/32"}),
+        AuthorizedNetworks, Sent("Cluster masterAuthorizedNetworksConfig.cidrBlocks[]")
     ] = field(default_factory=dict)
     """The networks that may reach the control plane's address: display name -> IPv4 CIDR; public
     networks up to a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
@@ -135,38 +129,16 @@ class GkeControlPlaneArgs:
     the name. It can be reached from anywhere: only IAM decides who gets access
     (`container.clusters.connect`)."""
     release_channel: Annotated[
-        Literal["rapid", "regular", "stable", "extended"],
-        Sent("Cluster releaseChannel.channel"),
-        Tries("stable"),
+        Literal["rapid", "regular", "stable", "extended"], Sent("Cluster releaseChannel.channel")
     ] = "regular"
     """The release channel, which decides when GKE upgrades. With `extended`, a minor version whose
     standard support has ended costs six times the control plane fee."""
-    version: Annotated[
-        str | None, _VERSION, OnChange(lower), Sent("Cluster minMasterVersion"), Tries("1.36")
-    ] = None
+    version: Annotated[str | None, _VERSION, OnChange(lower), Sent("Cluster minMasterVersion")] = (
+        None
+    )
     """The minimum version of the control plane, such as `1.36` or `1.36.4-gke.1391000`; by default,
     the channel's default."""
-    maintenance: Annotated[
-        GkeMaintenanceArgs | None,
-        Tries(
-            {"start": "03:00"},
-            {
-                "start": "2026-01-03T02:00:00Z",
-                "end": "2026-01-03T10:00:00Z",
-                "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
-            },
-            {
-                "start": "03:00",
-                "exclusions": {
-                    "freeze": {
-                        "start": "2026-12-20T00:00:00Z",
-                        "end": "2027-01-05T00:00:00Z",
-                        "scope": "no-upgrades",
-                    }
-                },
-            },
-        ),
-    ] = None
+    maintenance: GkeMaintenanceArgs | None = None
     """When GKE may upgrade the cluster and its nodes; by default, at any time."""
     deletion_protection: Annotated[
         bool, Sent("Cluster deletionProtection", "Cluster (protect)")
@@ -175,13 +147,7 @@ class GkeControlPlaneArgs:
     such protection: gcloud and the console still delete it, unless a lien or an IAM deny policy
     stops them."""
     secrets_encryption_key: Annotated[
-        str | None,
-        _KEY,
-        Sent("Cluster databaseEncryption.keyName"),
-        Tries(
-            "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key",
-            "projects/my-project/locations/asia-northeast1/keyRings/ring/cryptoKeys/key",
-        ),
+        str | None, _KEY, Sent("Cluster databaseEncryption.keyName")
     ] = None
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
     in addition to Google's own encryption at rest. It must be in the cluster's region, and GKE's
@@ -196,14 +162,12 @@ class GkeControlPlaneArgs:
             )
         ),
         Sent("Cluster authenticatorGroupsConfig.securityGroup"),
-        Tries("gke-security-groups@example.com"),
     ] = None
     """The Google Group whose nested groups may have rights in the cluster, so that members of teams
     can be groups: `gke-security-groups@DOMAIN`, the only name that Google accepts."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("Cluster resourceLabels"),
-        Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Labels of the cluster resource, for billing."""
 
@@ -294,9 +258,9 @@ class GkeControlPlaneArgs:
 class GkeSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
-    machine_type: Annotated[
-        str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("e2-standard-4")
-    ] = "e2-standard-2"
+    machine_type: Annotated[str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType")] = (
+        "e2-standard-2"
+    )
     """The machine type of the system nodes."""
     min_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMinNodeCount")] = 1
     """The minimum number of nodes in the whole pool, at least 1: without a node, none of the
@@ -341,14 +305,13 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         UNIQUE,
         OnChange(kept("name the zones of its nodes")),
         Sent("Cluster nodeLocations[]"),
-        Tries(["us-central1-a", "us-central1-b"], given={"location": "us-central1"}),
     ] = ()
     """The zones of a regional cluster's nodes; by default, GKE chooses three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs on which the cluster's own pods run."""
-    cpu_pools: Annotated[
-        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
-    ] = field(default_factory=dict)
+    cpu_pools: Annotated[Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced)] = (
+        field(default_factory=dict)
+    )
     """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
     that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
     GPU pools."""

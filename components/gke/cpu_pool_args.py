@@ -11,7 +11,7 @@ from annotated_types import Ge, Interval
 from ..catalog import gke as catalog
 from ..cluster import POOL_LABEL, Taint
 from ..decode import shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import (
     LABEL_KEY,
     LABEL_VALUE,
@@ -25,21 +25,6 @@ from ..on_change import Verdict
 from ..refusal import Refusal
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
-TRIED = Tries(
-    {
-        "loaders": {
-            "machineType": "n2-standard-4",
-            "zones": ["us-central1-b"],
-            "labels": {"role": "loader"},
-            "taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}],
-            "spot": True,
-            "minNodes": 0,
-            "maxNodes": 2,
-            "diskSizeGb": 80,
-        }
-    }
-)
-"""Values to try: pools by name."""
 
 
 def replaced(old: str, new: str) -> Verdict:
@@ -74,12 +59,7 @@ CPU_MACHINE = Limit(_not_a_cpu_machine, {"not": {"enum": list(catalog.MACHINE_TY
 class GkeCpuPoolArgs:
     """Nodes without GPUs that GKE's autoscaler scales up from zero."""
 
-    machine_type: Annotated[
-        str,
-        CPU_MACHINE,
-        Sent("NodePool nodeConfig.machineType"),
-        Tries("e2-standard-4"),
-    ]
+    machine_type: Annotated[str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType")]
     """The machine type of a node."""
     min_nodes: Annotated[int, Ge(0), Sent("NodePool autoscaling.totalMinNodeCount")] = 0
     """The minimum number of nodes in the whole pool."""
@@ -89,12 +69,7 @@ class GkeCpuPoolArgs:
         Sent("NodePool autoscaling.totalMaxNodeCount"),
     ] = 3
     """The maximum number of nodes in the whole pool."""
-    zones: Annotated[
-        Sequence[Annotated[str, _ZONE]],
-        UNIQUE,
-        Sent("NodePool nodeLocations[]"),
-        Tries(["us-central1-b"]),
-    ] = ()
+    zones: Annotated[Sequence[Annotated[str, _ZONE]], UNIQUE, Sent("NodePool nodeLocations[]")] = ()
     """The zones of the nodes, all in the cluster's region; by default, the cluster's."""
     labels: Annotated[
         Mapping[
@@ -102,14 +77,9 @@ class GkeCpuPoolArgs:
             Annotated[str, LABEL_VALUE],
         ],
         Sent("NodePool nodeConfig.labels"),
-        Tries({"role": "loader"}),
     ] = field(default_factory=dict)
     """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
-    taints: Annotated[
-        Sequence[Taint],
-        Sent("NodePool nodeConfig.taints[]"),
-        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = ()
+    taints: Annotated[Sequence[Taint], Sent("NodePool nodeConfig.taints[]")] = ()
     """Taints of the nodes; by default, none, so that every pod may run there."""
     disk_size_gb: Annotated[
         int,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
-from ..effect import Sent, Silent, Tries
+from ..effect import Sent, Silent
 from ..limits import BASE64, POOL_NAME, Limit, limit_refusals, matching
 from ..on_change import OnChange
 from ..refusal import Refusal
@@ -21,7 +21,7 @@ from .cluster_args import (
     check_zones,
     unknown_location,
 )
-from .cpu_pool_args import TRIED, GkeCpuPoolArgs, replaced
+from .cpu_pool_args import GkeCpuPoolArgs, replaced
 from .network_args import NETWORK_NAME
 from .sign_in import PROJECT
 
@@ -42,13 +42,9 @@ _VERSION = matching(
 class GkeExistingNetworkArgs:
     """The VPC network of the cluster."""
 
-    vpc: Annotated[
-        str | None, NETWORK_NAME, Sent("StorageClass parameters.network"), Tries("other")
-    ] = None
+    vpc: Annotated[str | None, NETWORK_NAME, Sent("StorageClass parameters.network")] = None
     """The VPC network of the cluster, by its name; needed only for claims of Filestore."""
-    host_project: Annotated[
-        str | None, PROJECT, Sent("StorageClass parameters.network"), Tries("host-project")
-    ] = None
+    host_project: Annotated[str | None, PROJECT, Sent("StorageClass parameters.network")] = None
     """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
 
     def __post_init__(self) -> None:
@@ -85,24 +81,18 @@ class GkeExistingClusterArgs:
     """An existing GKE Standard cluster: the stack creates, changes and deletes nothing of the
     cluster itself or of its other node pools."""
 
-    existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodePool cluster"), Tries("other")]
+    existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodePool cluster")]
     """The name of the cluster in GKE."""
     location: Annotated[
-        str,
-        Limit(unknown_location, PLACE),
-        OnChange("node pools"),
-        Sent("NodePool cluster"),
-        Tries("us-central1-a"),
+        str, Limit(unknown_location, PLACE), OnChange("node pools"), Sent("NodePool cluster")
     ]
     """The zone or region of the cluster."""
-    endpoint: Annotated[
-        Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig"), Tries("203.0.113.20")
-    ] = None
+    endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
     """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
     looks up the cluster by name, and refuses one that is not suitable."""
-    certificate_authority: Annotated[
-        Annotated[str, BASE64] | None, Sent("Provider kubeconfig"), Tries("T3RoZXI=")
-    ] = None
+    certificate_authority: Annotated[Annotated[str, BASE64] | None, Sent("Provider kubeconfig")] = (
+        None
+    )
     """The certificate authority of the control plane in base64, as `gcloud container clusters
     describe` shows it in `masterAuth.clusterCaCertificate`; needed if `endpoint` is an address."""
     dns_endpoint: Annotated[
@@ -118,16 +108,15 @@ class GkeExistingClusterArgs:
     need a newer one are refused before the cluster is looked up."""
     network: GkeExistingNetworkArgs = field(default_factory=GkeExistingNetworkArgs)
     """The VPC network of the cluster."""
-    cpu_pools: Annotated[
-        Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced), TRIED
-    ] = field(default_factory=dict)
+    cpu_pools: Annotated[Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced)] = (
+        field(default_factory=dict)
+    )
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
     that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
     GPU pools. In a regional cluster, each must name its zones."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),
-        Tries({"team": "ml"}),
     ] = field(default_factory=dict)
     """Labels of the pools' machines, for billing, in addition to the cluster's."""
 

@@ -9,7 +9,7 @@ from annotated_types import Ge
 
 from ..catalog import gke as catalog
 from ..decode import EXAMPLE, shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import Limit, check_limits, pattern
 from ..on_change import OnChange
 from ..refusal import Refusal, unknown_value
@@ -71,16 +71,15 @@ _MACHINE = Limit(
 class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
-    machine_type: Annotated[
-        str, _MACHINE, Sent("NodePool nodeConfig.machineType"), Tries("n1-standard-8")
-    ] = field(metadata={EXAMPLE: "g2-standard-4"})
+    machine_type: Annotated[str, _MACHINE, Sent("NodePool nodeConfig.machineType")] = field(
+        metadata={EXAMPLE: "g2-standard-4"}
+    )
     """The machine type of a node."""
     accelerator: Annotated[
         str | None,
         _ACCELERATOR,
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.guestAccelerators[].type"),
-        Tries("nvidia-tesla-v100"),
     ] = None
     """The GPU, as in `guestAccelerators.type`; derived if the machine type has its GPUs built
     in."""
@@ -89,7 +88,6 @@ class GkeGpuMachineArgs:
         Ge(1),
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.guestAccelerators[].count"),
-        Tries(2),
     ] = None
     """The number of GPUs per node; derived if the machine type includes GPUs, otherwise 1."""
 

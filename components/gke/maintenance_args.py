@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import MaxLen
 
 from ..decode import EXAMPLE, shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import Limit, limit_refusals, matching, pattern
 from ..refusal import Refusal
 
@@ -86,17 +86,11 @@ class GkeMaintenanceExclusionArgs:
     """A period in which GKE does not upgrade the cluster."""
 
     start: Annotated[
-        str,
-        _TIME,
-        Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
-        Tries("2026-12-21T00:00:00Z"),
+        str, _TIME, Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime")
     ] = field(metadata={EXAMPLE: '"2026-12-20T00:00:00Z"'})
     """The start in RFC 3339 format: `2026-12-20T00:00:00Z`."""
     end: Annotated[
-        str,
-        _TIME,
-        Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
-        Tries("2027-01-04T00:00:00Z"),
+        str, _TIME, Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime")
     ] = field(metadata={EXAMPLE: '"2027-01-04T00:00:00Z"'})
     """The end in RFC 3339 format. With scope `no-upgrades`, at most 30 days after the start."""
     scope: Annotated[
@@ -131,22 +125,15 @@ class GkeMaintenanceArgs:
             "Cluster maintenancePolicy.dailyMaintenanceWindow.startTime",
             "Cluster maintenancePolicy.recurringWindow.startTime",
         ),
-        Tries("04:00", "2026-01-03T01:00:00Z"),
     ] = field(metadata={EXAMPLE: '"03:00"'})
     """Either a time of day in UTC, `03:00`, for a daily window whose length GKE chooses; or the
     start of the first window in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
-    end: Annotated[
-        str | None,
-        _TIME,
-        Sent("Cluster maintenancePolicy.recurringWindow.endTime"),
-        Tries("2026-01-03T11:00:00Z"),
-    ] = None
+    end: Annotated[str | None, _TIME, Sent("Cluster maintenancePolicy.recurringWindow.endTime")] = (
+        None
+    )
     """The end of the first window in RFC 3339 format, at least four hours after its start."""
     recurrence: Annotated[
-        str | None,
-        _RULE,
-        Sent("Cluster maintenancePolicy.recurringWindow.recurrence"),
-        Tries("FREQ=DAILY"),
+        str | None, _RULE, Sent("Cluster maintenancePolicy.recurringWindow.recurrence")
     ] = None
     """RFC 5545 rule for the starts of the windows, such as `FREQ=WEEKLY;BYDAY=SA,SU`. The windows
     must add up to at least 48 hours in any 92 days."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from ..addresses import cidr
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import limit_refusals, matching
 from ..on_change import NEVER, OnChange
 from ..refusal import Refusal
@@ -49,25 +49,17 @@ _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
 class GkeNetworkArgs:
     """IP ranges (IPv4 CIDR) of the stack's own subnetwork, without overlap; or an existing one."""
 
-    nodes_cidr: Annotated[
-        str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange"), Tries("10.1.0.0/20")
-    ] = "10.0.0.0/20"
+    nodes_cidr: Annotated[str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange")] = (
+        "10.0.0.0/20"
+    )
     """The IP range of the nodes; a /20 has 4,092 addresses for them."""
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
     pods_cidr: Annotated[
-        str,
-        cidr(8, 24),
-        OnChange(NEVER),
-        Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
-        Tries("10.32.0.0/14"),
+        str, cidr(8, 24), OnChange(NEVER), Sent("Subnetwork secondaryIpRanges[].ipCidrRange")
     ] = "10.16.0.0/14"
     """The IP range of the pods; each node uses a /24 of it."""
     services_cidr: Annotated[
-        str,
-        _RANGE,
-        OnChange(NEVER),
-        Sent("Subnetwork secondaryIpRanges[].ipCidrRange"),
-        Tries("10.40.0.0/20"),
+        str, _RANGE, OnChange(NEVER), Sent("Subnetwork secondaryIpRanges[].ipCidrRange")
     ] = "10.20.0.0/20"
     """The IP range of Kubernetes services; a /20 has 4,096 addresses."""
     flow_logs: Annotated[

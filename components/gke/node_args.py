@@ -17,7 +17,7 @@ from annotated_types import Ge, Interval
 
 from ..catalog.gke import MachineType
 from ..decode import camel
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..kube import quantity
 from ..limits import (
     DURATION,
@@ -77,7 +77,6 @@ NETWORK_TAGS = Annotated[
     ],
     UNIQUE,
     Sent("NodePool nodeConfig.tags[]"),
-    Tries(["gpu-nodes"]),
 ]
 SERVICE_ACCOUNT = Annotated[
     str | None,
@@ -89,7 +88,6 @@ SERVICE_ACCOUNT = Annotated[
     ),
     OnChange("GPU pool"),
     Sent("NodePool nodeConfig.serviceAccount"),
-    Tries("nodes@my-project.iam.gserviceaccount.com"),
 ]
 _MOST_SURGE = 20
 """Maximum of maxSurge and maxUnavailable together:
@@ -103,45 +101,39 @@ class GkeKubeletArgs:
 
     cpu_manager_policy: Literal["none", "static"] | None = None
     """Whether pods that request whole CPUs get exclusive cores (`static`)."""
-    cpu_cfs_quota: Annotated[bool | None, Tries(False)] = None
+    cpu_cfs_quota: bool | None = None
     """Whether CPU limits are enforced."""
-    cpu_cfs_quota_period: Annotated[
-        str | None, between(DURATION, seconds, "1ms", "1s"), Tries("50ms")
-    ] = None
+    cpu_cfs_quota_period: Annotated[str | None, between(DURATION, seconds, "1ms", "1s")] = None
     """The period in which CPU limits are enforced, 1ms to 1s."""
-    memory_manager_policy: Annotated[Literal["None", "Static"] | None, Tries("Static")] = None
+    memory_manager_policy: Literal["None", "Static"] | None = None
     """Whether pods that request whole CPUs get memory of their NUMA nodes (`Static`)."""
     topology_manager_policy: (
         Literal["none", "best-effort", "restricted", "single-numa-node"] | None
     ) = None
     """How strictly the CPUs, memory and GPUs of a pod must belong to the same NUMA node."""
-    topology_manager_scope: Annotated[Literal["container", "pod"] | None, Tries("pod")] = None
+    topology_manager_scope: Literal["container", "pod"] | None = None
     """The unit that is aligned: a container, or the whole pod."""
-    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303), Tries(8192)] = None
+    pod_pids_limit: Annotated[int | None, Interval(ge=1024, le=4194303)] = None
     """The maximum number of processes in a pod, 1024 to 4194303."""
     max_parallel_image_pulls: Annotated[int | None, Interval(ge=2, le=5)] = None
     """How many images are pulled at a time, 2 to 5."""
     container_log_max_size: Annotated[
-        str | None, between(_LOG_SIZE, quantity.parse, "10Mi", "500Mi"), Tries("50Mi")
+        str | None, between(_LOG_SIZE, quantity.parse, "10Mi", "500Mi")
     ] = None
     """The maximum size of a container's log file, 10Mi to 500Mi; all files of a container together
     at most 1 % of the node's disk."""
     container_log_max_files: Annotated[int | None, Interval(ge=2, le=10)] = None
     """How many log files are kept per container, 2 to 10."""
-    image_gc_low_threshold_percent: Annotated[int | None, _PERCENT, Tries(60)] = None
+    image_gc_low_threshold_percent: Annotated[int | None, _PERCENT] = None
     """Unused images are removed until the disk usage falls to this percentage, 10 to 85."""
-    image_gc_high_threshold_percent: Annotated[int | None, _PERCENT, Tries(84)] = None
+    image_gc_high_threshold_percent: Annotated[int | None, _PERCENT] = None
     """The percentage of disk usage at which unused images are removed, 10 to 85."""
-    image_minimum_gc_age: Annotated[
-        str | None, between(DURATION, seconds, "1ns", "2m"), Tries("90s")
-    ] = None
+    image_minimum_gc_age: Annotated[str | None, between(DURATION, seconds, "1ns", "2m")] = None
     """How long an unused image is kept at least; up to 2m, the default."""
-    image_maximum_gc_age: Annotated[str | None, DURATION, Tries("24h")] = None
+    image_maximum_gc_age: Annotated[str | None, DURATION] = None
     """How long an unused image is kept at most: longer than imageMinimumGcAge, or `0s` for any
     time."""
-    allowed_unsafe_sysctls: Annotated[
-        Sequence[Annotated[str, _UNSAFE_SYSCTL]], Tries(["net.core.somaxconn"])
-    ] = ()
+    allowed_unsafe_sysctls: Sequence[Annotated[str, _UNSAFE_SYSCTL]] = ()
     """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
     single_process_oom_kill: bool | None = None
     """Whether only the process that runs out of memory is killed, not its whole container."""
@@ -203,21 +195,17 @@ class GkeKubeletArgs:
 class GkeLinuxArgs:
     """Kernel settings of the nodes; GKE's defaults apply to those that are omitted."""
 
-    sysctls: Annotated[
-        Mapping[Annotated[str, _SYSCTL], str], Tries({"net.core.somaxconn": "4096"})
-    ] = field(default_factory=dict)
+    sysctls: Mapping[Annotated[str, _SYSCTL], str] = field(default_factory=dict)
     """Kernel parameters of the nodes and of every pod on them, as strings; `net.ipv4.tcp_rmem` and
     `tcp_wmem` are three rising numbers."""
-    cgroup_mode: Annotated[Literal["v1", "v2"] | None, Tries("v1", "v2")] = None
+    cgroup_mode: Literal["v1", "v2"] | None = None
     """The cgroup version. GKE migrates nodes with `v1` to `v2` from 1.33 on."""
-    hugepages_2m: Annotated[int | None, Ge(1), Tries(1024)] = None
+    hugepages_2m: Annotated[int | None, Ge(1)] = None
     """How many pages of 2 MiB the nodes reserve for pods."""
-    hugepages_1g: Annotated[int | None, Ge(1), Tries(2)] = None
+    hugepages_1g: Annotated[int | None, Ge(1)] = None
     """How many pages of 1 GiB the nodes reserve for pods; not on N1, G2 and A2. All pages together
     take at most 60 % of the memory, 80 % on machines with 30 GiB or more."""
-    transparent_hugepages: Annotated[
-        Literal["always", "madvise", "never"] | None, Tries("always")
-    ] = None
+    transparent_hugepages: Literal["always", "madvise", "never"] | None = None
     """When the kernel uses large pages automatically."""
 
     def __post_init__(self) -> None:
@@ -330,19 +318,11 @@ class GkeUpgradeArgs:
     """How many nodes are added first, with `surge`: each needs an available GPU."""
     max_unavailable: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 1
     """How many nodes may be unavailable during the upgrade, with `surge`."""
-    batch_node_count: Annotated[int | None, Ge(1), Tries(2, given={"strategy": "blue-green"})] = (
-        None
-    )
+    batch_node_count: Annotated[int | None, Ge(1)] = None
     """How many of the old nodes are drained at a time, with `blue-green`; by default, one."""
-    batch_soak_seconds: Annotated[
-        int | None, Ge(0), Tries(600, given={"strategy": "blue-green"})
-    ] = None
+    batch_soak_seconds: Annotated[int | None, Ge(0)] = None
     """How many seconds GKE waits after each batch, with `blue-green`."""
-    soak_seconds: Annotated[
-        int | None,
-        Interval(ge=0, le=604800),
-        Tries(7200, given={"strategy": "blue-green"}),
-    ] = None
+    soak_seconds: Annotated[int | None, Interval(ge=0, le=604800)] = None
     """How long the drained old nodes are kept before they are deleted, with `blue-green`: by
     default an hour, at most 7 days. Until then, the upgrade can be rolled back."""
 

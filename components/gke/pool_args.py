@@ -27,7 +27,7 @@ from ..cluster import (
 )
 from ..decode import at
 from ..discovery import discovery_labels
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..fallback import check_keys, dearest
 from ..limits import (
     IMAGE,
@@ -74,7 +74,6 @@ ORDER = Annotated[
     Hint("name at least two ways of buying nodes, or set capacityType"),
     UNIQUE,
     Sent("ComputeClass spec.priorities[]"),
-    Tries(["spot", "on-demand"]),
 ]
 MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
@@ -102,11 +101,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with the same
     number of nodes in each zone, so one with `minNodes: 1` in two zones starts with two; its
     autoscaler removes the unused one after 10 minutes."""
-    max_nodes: Annotated[
-        int,
-        Ge(1),
-        Sent("NodePool autoscaling.totalMaxNodeCount"),
-    ] = 1
+    max_nodes: Annotated[int, Ge(1), Sent("NodePool autoscaling.totalMaxNodeCount")] = 1
     """The maximum number of nodes in the whole pool, see limitsPer. With compute classes, GKE
     counts GPUs by model: pools of one model together have at most as many as all their nodes."""
     limits_per: Annotated[
@@ -117,12 +112,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
     location_policy: LOCATION_POLICY = "any"
     """The zones of new nodes: `any` zone that has the GPU, or all zones evenly (`balanced`)."""
-    zones: Annotated[
-        Sequence[Annotated[str, ZONE]],
-        UNIQUE,
-        Sent("NodePool nodeLocations[]"),
-        Tries(["us-central1-b"]),
-    ] = ()
+    zones: Annotated[Sequence[Annotated[str, ZONE]], UNIQUE, Sent("NodePool nodeLocations[]")] = ()
     """The zones of the nodes, all in the cluster's region, even if the cluster itself is in one
     zone. By default, every zone of the cluster's location that is known to have the accelerator."""
     labels: Annotated[
@@ -131,18 +121,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             Annotated[str, LABEL_VALUE],
         ],
         Sent("NodePool nodeConfig.labels"),
-        Tries({"role": "train-gpu", "team": "ml"}),
     ] = field(default_factory=dict)
     """Additional labels of the nodes."""
     discovery_labels: Annotated[bool, Sent("NodePool nodeConfig.labels")] = False
     """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
     `.memory`, and `.replicas` with `sharing`), which SkyPilot, dstack and dashboards use to find
     GPUs, even in a pool without nodes."""
-    taints: Annotated[
-        Sequence[Taint],
-        Sent("NodePool nodeConfig.taints[]"),
-        Tries([{"key": "team", "value": "ml", "effect": "NoSchedule"}]),
-    ] = ()
+    taints: Annotated[Sequence[Taint], Sent("NodePool nodeConfig.taints[]")] = ()
     """Additional taints; `GPU_TAINT` is always set."""
     capacity_type: Annotated[
         Capacity,
@@ -172,16 +157,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         bool,
         not_in_classes("their nodes exist only once a job needs them"),
         Sent("Topology", "ResourceFlavor spec.topologyName"),
-        Tries(
-            True,
-            given={
-                "machineType": "a3-megagpu-8g",
-                "accelerator": None,
-                "driver": None,
-                "minNodes": 2,
-                "maxNodes": 2,
-            },
-        ),
     ] = False
     """Whether Kueue places the pods of jobs by where nodes are in Google's network, so that a
     training job can have `requiredTopology` or `preferredTopology`. On a pool with equal `minNodes`
@@ -192,7 +167,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         reservations.RESERVATION,
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.reservationAffinity.values[]"),
-        Tries("projects/owner-1/reservations/theirs/reservationBlocks/block-1"),
     ] = None
     """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
@@ -214,7 +188,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Interval(ge=1, le=1440),
         NotWith("node-pools", "node pools have the delay of cluster.autoscalingProfile"),
         Sent("ComputeClass spec.autoscalingPolicy.consolidationDelayMinutes"),
-        Tries(5),
     ] = None
     """How many minutes a node is idle before GKE removes it; by default, according to
     `cluster.autoscalingProfile`."""
@@ -235,17 +208,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion"
         ),
-        Tries("latest", given={"driver": "managed"}),
     ] = "default"
     """The driver that GKE installs; with driver `managed`."""
-    installer_image: Annotated[
-        str | None, IMAGE, Sent("PodSpec initContainers[].image"), Tries("example.com/installer:1")
-    ] = None
+    installer_image: Annotated[str | None, IMAGE, Sent("PodSpec initContainers[].image")] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     driver_branch: Annotated[
         Annotated[str, one_of(*catalog.UBUNTU_DRIVERS)] | None,
         Sent("PodSpec initContainers[].env[].value"),
-        Tries("R570", given={"driver": "daemonset", "osImage": "ubuntu"}),
     ] = None
     """NVIDIA's driver branch on Ubuntu; by default, GKE's choice for the node's version. With
     driver `daemonset` and osImage `ubuntu`. Running nodes keep theirs: replace them after a
@@ -257,20 +226,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     one that you install (`none`), such as NVIDIA's GPU Operator's."""
-    sharing: Annotated[
-        GkeSharingArgs | None,
-        WHOLE_GPUS,
-        OnChange("GPU pool"),
-        Tries({"strategy": "time-slicing", "replicas": 2}),
-    ] = None
+    sharing: Annotated[GkeSharingArgs | None, WHOLE_GPUS, OnChange("GPU pool")] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 100
     """The size of the boot disk in GB; CUDA images need 5 to 20 GB each."""
     disk_type: Annotated[
-        str | None,
-        one_of(*catalog.DISK_TYPES),
-        Sent("NodePool nodeConfig.diskType"),
-        Tries("pd-ssd"),
+        str | None, one_of(*catalog.DISK_TYPES), Sent("NodePool nodeConfig.diskType")
     ] = None
     """The type of the boot disk; by default, `pd-balanced`, or `hyperdisk-balanced` on machine
     types that accept no other."""
@@ -285,7 +246,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         bool | None,
         not_in_classes("the nodes of all compute classes have it", but=(True,)),
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
-        Tries(False),
     ] = None
     """Whether the nodes boot only signed software. By default, they do, unless the driver's kernel
     module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own installer
@@ -319,7 +279,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
         Sent("NodePool nodeConfig.maxRunDuration"),
-        Tries(86400),
     ] = None
     """After how many seconds a node is deleted, at most 120 days; with `flex-start`, 10 minutes to
     7 days. With `queued`, each job sets it."""

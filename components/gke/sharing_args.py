@@ -7,7 +7,7 @@ from annotated_types import Interval
 
 from ..catalog import gke as catalog
 from ..cluster import Sharing
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import check_limits
 from ..refusal import Range, Refusal
 
@@ -36,7 +36,6 @@ class GkeSharingArgs:
     partition: Annotated[
         str | None,
         Sent("NodePool nodeConfig.guestAccelerators[].gpuPartitionSize", "PodSpec nodeSelector"),
-        Tries("2g.10gb"),
     ] = None
     """The MIG profile, such as `1g.5gb`."""
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ..catalog import gke as catalog
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..gke.cluster_args import GkeControlPlaneArgs, unknown_location
 from ..limits import Limit, pattern
 from ..on_change import OnChange
@@ -26,7 +26,6 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
         Limit(_not_a_region, pattern(catalog.REGION)),
         OnChange("cluster"),
         Sent("Cluster location"),
-        Tries("us-central1"),
     ]
     """The region: Autopilot clusters are regional."""
     scaler: Annotated[Literal["gke", "compute-classes"], OnChange("pods"), Sent("ComputeClass")] = (

@@ -10,7 +10,7 @@ from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from ..decode import EXAMPLE, shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..fallback import check_keys
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
@@ -42,11 +42,11 @@ _ACCELERATOR = Limit(_not_offered, {"enum": _OFFERED})
 class GkeAutopilotPoolArgs:
     """GPUs that pods can use on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
-    accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector"), Tries("nvidia-l4")] = (
-        field(metadata={EXAMPLE: "nvidia-l4"})
+    accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector")] = field(
+        metadata={EXAMPLE: "nvidia-l4"}
     )
     """The GPU, as in the node label `cloud.google.com/gke-accelerator`."""
-    gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector"), Tries(1)] = None
+    gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector")] = None
     """The number of GPUs per node; by default, GKE starts a node as large as the pod requests. With
     compute classes it is required, and a pod requests all GPUs of its node."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
@@ -62,22 +62,17 @@ class GkeAutopilotPoolArgs:
     ] = True
     """Whether GKE moves pods back to an earlier choice of `fallback` once it is available. It
     evicts them, except those that prevent the removal of their node."""
-    reservation: Annotated[
-        str | None,
-        reservations.RESERVATION,
-        Sent("PodSpec nodeSelector"),
-        Tries("mine", given={"capacityType": "reservation"}),
-    ] = None
+    reservation: Annotated[str | None, reservations.RESERVATION, Sent("PodSpec nodeSelector")] = (
+        None
+    )
     """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it."""
-    driver_version: Annotated[
-        Literal["default", "latest"] | None, Sent("PodSpec nodeSelector"), Tries("latest")
-    ] = None
+    driver_version: Annotated[Literal["default", "latest"] | None, Sent("PodSpec nodeSelector")] = (
+        None
+    )
     """The driver that GKE installs; by default, GKE's default for the accelerator."""
-    sharing: Annotated[
-        GkeSharingArgs | None, WHOLE_GPUS, Tries({"strategy": "time-slicing", "replicas": 2})
-    ] = None
+    sharing: Annotated[GkeSharingArgs | None, WHOLE_GPUS] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
 
     check_given = staticmethod(check_keys)

@@ -9,7 +9,7 @@ from annotated_types import Interval
 
 from ..catalog.metrics import Source
 from ..cluster import Metrics
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import Labels, limit_refusals, matching
 from ..refusal import Refusal
 
@@ -25,24 +25,17 @@ class MonitoringArgs:
 
     enabled: Annotated[bool, Sent("DaemonSet", "ConfigMap", "Dashboard")]
     """Whether the stack monitors its GPUs."""
-    source: Annotated[
-        Source | None, Sent("DaemonSet"), Tries("managed", given={"enabled": True})
-    ] = None
+    source: Annotated[Source | None, Sent("DaemonSet")] = None
     """What collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
     is GKE's own, without XID errors and throttling times, and so without alerts for them. By
     default, it is `managed` on Autopilot, which allows nothing else, and on an existing GKE
     cluster, and `exporter` elsewhere."""
     interval_seconds: Annotated[
-        int,
-        Interval(ge=10, le=300),
-        Sent("DaemonSet spec.template.spec.containers[]"),
-        Tries(60, given={"enabled": True}),
+        int, Interval(ge=10, le=300), Sent("DaemonSet spec.template.spec.containers[]")
     ] = 30
     """How often the exporter samples and is scraped, in seconds; 10 to 300. GKE's uses 30."""
     notification_channels: Annotated[
-        Sequence[Annotated[str, CHANNEL]],
-        Sent("AlertPolicy notificationChannels"),
-        Tries(["projects/p/notificationChannels/1"], given={"enabled": True}),
+        Sequence[Annotated[str, CHANNEL]], Sent("AlertPolicy notificationChannels")
     ] = ()
     """The recipients of alerts, `projects/.../notificationChannels/...`; only on Google Cloud."""
     prometheus_operator: Annotated[bool, Sent("ServiceMonitor")] = False

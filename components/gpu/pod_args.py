@@ -9,7 +9,7 @@ from annotated_types import Interval
 from ..access import ServiceAccountArgs
 from ..cluster import GpuPool
 from ..decode import unknown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..kube import quantity
 from ..limits import (
     CONFIG_KEY,
@@ -45,17 +45,9 @@ class EnvFromArgs:
         Annotated[str, SUBDOMAIN] | None, Sent("PodSpec containers[].envFrom[].configMapRef.name")
     ] = None
     """A ConfigMap of the pod's namespace."""
-    key: Annotated[
-        Annotated[str, CONFIG_KEY] | None,
-        Sent("PodSpec containers[].env[]"),
-        Tries("token", given={"name": "TOKEN"}),
-    ] = None
+    key: Annotated[Annotated[str, CONFIG_KEY] | None, Sent("PodSpec containers[].env[]")] = None
     """The only key to use; by default, all keys, each as the variable with its name."""
-    name: Annotated[
-        Annotated[str, VARIABLE] | None,
-        Sent("PodSpec containers[].env[]"),
-        Tries("TOKEN", given={"key": "token"}),
-    ] = None
+    name: Annotated[Annotated[str, VARIABLE] | None, Sent("PodSpec containers[].env[]")] = None
     """The environment variable that gets the value of `key`."""
 
     def __post_init__(self) -> None:
@@ -116,9 +108,7 @@ class PodArgs:
 
     image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
     """The container's image."""
-    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
-        "default"
-    )
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
     """The namespace: one of `namespaces`, or an existing one."""
     env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
     """Environment variables."""

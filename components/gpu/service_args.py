@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
 from ..decode import EXAMPLE, shown
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..limits import (
     DNS_LABEL,
     QUANTITY,
@@ -41,18 +41,14 @@ class MetricArgs:
     """A metric for Kubernetes' HorizontalPodAutoscaler, which reads it from a metrics API. An
     adapter in the cluster has to serve that API; this stack installs none."""
 
-    name: Annotated[
-        str, _METRIC, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("queue_length")
-    ]
+    name: Annotated[str, _METRIC, Sent("HorizontalPodAutoscaler spec.metrics[]")]
     """The adapter's name for the metric."""
     type: Annotated[
         Literal["Pods", "External"], Sent("HorizontalPodAutoscaler spec.metrics[].type")
     ] = "Pods"
     """`Pods`: one value for each pod (`custom.metrics.k8s.io`). `External`: one value for the
     service, such as the length of a queue (`external.metrics.k8s.io`)."""
-    average_value: Annotated[
-        str, QUANTITY, Sent("HorizontalPodAutoscaler spec.metrics[]"), Tries("7")
-    ]
+    average_value: Annotated[str, QUANTITY, Sent("HorizontalPodAutoscaler spec.metrics[]")]
     """The target value per pod: `"10"`, or `500m` for a half."""
     match_labels: Annotated[Labels, Sent("HorizontalPodAutoscaler spec.metrics[]")] = field(
         default_factory=dict
@@ -87,7 +83,7 @@ class PrometheusArgs:
     not a metric of the pods."""
 
     server_address: Annotated[
-        str, _URL, Sent("ScaledObject spec.triggers[].metadata.serverAddress"), Tries("http://p:1")
+        str, _URL, Sent("ScaledObject spec.triggers[].metadata.serverAddress")
     ]
     """The URL of Prometheus for KEDA. A password does not belong here, but in `authentication`."""
     query: Annotated[
@@ -95,7 +91,7 @@ class PrometheusArgs:
     ]
     """PromQL that yields one number for the whole service."""
     threshold: Annotated[
-        float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold"), Tries(2.5)
+        float, _ABOVE_ZERO, Sent("ScaledObject spec.triggers[].metadata.threshold")
     ]
     """The target value per pod: the number of pods is the query's result divided by it."""
     activation_threshold: Annotated[
@@ -186,25 +182,19 @@ class ServiceArgs(GpuPodArgs):
     Deployment and a Service. An update replaces its pods one at a time and needs no spare GPU; a
     service with one pod does not answer during an update."""
 
-    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Tries(9000)] = (
-        field(metadata={EXAMPLE: "8000"})
+    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]")] = field(
+        metadata={EXAMPLE: "8000"}
     )
     """The port on which the container listens, which is also the Service's port."""
-    readiness_path: Annotated[
-        str, _PATH, Sent("PodSpec containers[].readinessProbe"), Tries("/ready")
-    ] = "/health"
+    readiness_path: Annotated[str, _PATH, Sent("PodSpec containers[].readinessProbe")] = "/health"
     """The HTTP path that answers with 200 once the model is loaded; only such pods get requests."""
-    liveness_path: Annotated[
-        str, _PATH, Sent("PodSpec containers[].livenessProbe"), Tries("/live")
-    ] = "/health"
+    liveness_path: Annotated[str, _PATH, Sent("PodSpec containers[].livenessProbe")] = "/health"
     """The HTTP path that answers with 200 unless the container has to be restarted."""
     startup_seconds: Annotated[
-        int, Interval(ge=10, le=86400), Sent("PodSpec containers[].startupProbe"), Tries(3600)
+        int, Interval(ge=10, le=86400), Sent("PodSpec containers[].startupProbe")
     ] = 1800
     """How many seconds a container may take to load its model. After that, it is restarted."""
-    replicas: Annotated[
-        Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas"), Tries(0)
-    ] = None
+    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
     """The number of pods without `scaling`; by default, 1."""
     scaling: ScalingArgs | None = None
     """Scales the number of pods by a metric."""

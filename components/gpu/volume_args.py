@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from ..access import BUCKET_NAME
 from ..catalog import kubernetes as names
-from ..effect import Sent, Tries
+from ..effect import Sent
 from ..kube import quantity
 from ..limits import (
     DNS_LABEL,
@@ -93,9 +93,7 @@ class VolumeArgs:
     ]
     """The absolute path of the files in the container."""
     claim: Annotated[
-        Annotated[str, SUBDOMAIN] | None,
-        Sent("PodSpec volumes[].persistentVolumeClaim.claimName"),
-        Tries("other"),
+        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].persistentVolumeClaim.claimName")
     ] = None
     """The name of one of `volumeClaims`."""
     existing_claim: Annotated[
@@ -108,13 +106,10 @@ class VolumeArgs:
             "PodSpec volumes[].csi.volumeAttributes.bucketName",
             "PodSpec volumes[].persistentVolumeClaim.claimName",
         ),
-        Tries("other"),
     ] = None
     """A bucket of Cloud Storage (GKE) or S3 (EKS), with the permissions of the `serviceAccount`."""
     files: Annotated[
-        Sequence[Annotated[str, _FILE]],
-        Sent("PodSpec volumes[].configMap.name", "ConfigMap"),
-        Tries(["Pulumi.yaml"]),
+        Sequence[Annotated[str, _FILE]], Sent("PodSpec volumes[].configMap.name", "ConfigMap")
     ] = ()
     """Text files of this repository, such as `[train.py]`, which the stack puts into a ConfigMap. A
     changed file replaces the jobs that mount it."""
@@ -123,15 +118,11 @@ class VolumeArgs:
     ] = None
     """An existing Secret in the pod's namespace; each of its keys is a file."""
     memory: Annotated[
-        Annotated[str, QUANTITY] | None,
-        Sent("PodSpec volumes[].emptyDir.sizeLimit"),
-        Tries("128Mi"),
+        Annotated[str, QUANTITY] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
     ] = None
     """The size of a volume in memory, part of the pod's; empty when the pod starts."""
     disk: Annotated[
-        Annotated[str, QUANTITY] | None,
-        Sent("PodSpec volumes[].emptyDir.sizeLimit"),
-        Tries("512Mi"),
+        Annotated[str, QUANTITY] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
     ] = None
     """The size of a volume on the node's disk, part of the pod's `ephemeralStorage`; empty when the
     pod starts."""
@@ -239,9 +230,7 @@ class VolumeClaimArgs:
     """A PersistentVolumeClaim of this stack: a disk or file system that outlives the jobs that use
     it, and is deleted when its block is removed."""
 
-    size: Annotated[
-        str, SIZE, Sent("PersistentVolumeClaim spec.resources.requests.storage"), Tries("2Gi")
-    ]
+    size: Annotated[str, SIZE, Sent("PersistentVolumeClaim spec.resources.requests.storage")]
     """The size, such as `100Gi`; it can grow later if the class allows that, but never shrink."""
     storage_class: Annotated[
         Annotated[str, SUBDOMAIN] | None, Sent("PersistentVolumeClaim spec.storageClassName")
@@ -262,9 +251,7 @@ class VolumeClaimArgs:
     """Which pods may mount it: those of one node (`ReadWriteOnce`), of several nodes
     (`ReadWriteMany`, `ReadOnlyMany`), or only one pod (`ReadWriteOncePod`). Except on EKS, access
     mode, class and namespace cannot change while the claim exists: its disk would be deleted."""
-    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace"), Tries("kube-public")] = (
-        "default"
-    )
+    namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
     """The namespace: one of `namespaces`, or an existing one."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from annotated_types import Ge, Interval
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, GpuPool
 from ..decode import shown
-from ..effect import Sent, Silent, Tries
+from ..effect import Sent, Silent
 from ..kube import quantity
 from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
 from ..refusal import Refusal, Refusals
@@ -48,7 +48,7 @@ class ProbeArgs:
 
     path: str = "/"
     """The HTTP path to request."""
-    port: Annotated[str, Tries("other")]
+    port: str
     """The name of one of the workload's ports."""
     initial_delay_seconds: int = 10
     """How many seconds after the container's start the first probe is sent."""

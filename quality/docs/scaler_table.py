@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, Callable[[Scaler], str]] = {
 
 
 def features(platform: str) -> Mapping[str, Mapping[str, Any]]:
-    """Feature -> the changes of a stack that uses it, as those of `quality/faults/changes.yaml`."""
+    """Feature -> the changes of a stack that uses it, as those of `quality/tries.yaml`."""
     eks = platform == "eks"
     cpu = {"instanceTypes": ["m7i.large"]} if eks else {"machineType": "e2-standard-4"}
     members = [_MEMBERS.get(platform, "user:ada@example.com")]

@@ -16,21 +16,20 @@ from typing import Any
 import yaml
 
 from components.decode import decode
-from components.effect import Silent, Tries
+from components.effect import Silent
 from components.refusal import Refusal
 from components.settings.blocks import BLOCKS, RUNNING
 from components.settings.load import from_config
 from components.settings.remaining import steps
 from quality.docs.keys import Setting, blocks, settings, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
-from quality.tries import ABSENT, tries
+from quality.tries import ABSENT, document, listed, tries
 from stacks.definition.files import EXAMPLES, ROOT, stacks
 from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 from stacks.engine.plan import NODES, codes, read_plan
 from stacks.engine.plan import Change as Planned
 from stacks.engine.urn import Urn
 
-CHANGES = Path(__file__).with_suffix(".yaml")
 STACKS = Path(__file__).with_name("stacks")
 """Stacks for changes that no sample allows: of an existing network, or of settings that N1
 excludes."""
@@ -113,7 +112,7 @@ class Table:
 
     changes: list[Change]
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Keys that declare nothing on the platform -> why."""
+    """Keys, or choices (`key=value`), that declare nothing on the platform -> why."""
     not_here: Mapping[str, str] = field(default_factory=dict)
     """Keys that cannot be changed in an existing stack -> why."""
     not_applied: Mapping[str, str] = field(default_factory=dict)
@@ -129,37 +128,35 @@ class Table:
 
 
 @cache
-def _document() -> Mapping[str, Any]:
-    document: Mapping[str, Any] = yaml.safe_load(CHANGES.read_text())
-    return document
-
-
-@cache
 def table(platform: str, stack: str) -> Table:
     """The data of the fields and the file for a platform and one of its stacks; for stacks that
     exist only for changes, only the file's. A row replaces the change derived from its first key's
     field."""
-    document = _document()
-    rows = [document.get(stack) or {}]
-    if stack not in MORE:
-        rows = [document.get(platform) or {}, *rows, document["everywhere"]]
-    listed = [_listed(dict(to)) for row in rows for to in row.get("changes") or ()]
-    along, silent, not_here, not_applied = (
-        {key: value for row in rows for key, value in (row.get(part) or {}).items()}
-        for part in ("along", "silent", "not_here", "not_applied")
+    parts = document()["changes"]
+    scopes = (stack,) if stack in MORE else (platform, stack, "all")
+    rows = [parts[scope] for scope in scopes if scope in parts]
+    changes = [_change(dict(to)) for row in rows for to in row.get("value", ())]
+    start, not_here, not_applied = (
+        {key: value for row in rows for key, value in row.get(part, {}).items()}
+        for part in ("start", "skip", "preview_only")
     )
-    silent = {each: why for key, why in silent.items() for each in _of_pods(key)}
-    known = {*silent, *not_here, *(change.key for change in listed)}
+    silent = {
+        each: why
+        for key, why in document()["effects"][platform].get("skip", {}).items()
+        for each in _of_pods(key)
+        if stack not in MORE
+    }
+    known = {*silent, *not_here, *(change.key for change in changes)}
     if stack not in MORE:
-        file = EXAMPLES / f"Pulumi.{stack}.yaml"
-        followed = [each for each in derived(platform, file, along) if each.key not in known]
-        listed = [*followed, *running(file, rows[0].get("also", {})), *listed]
+        file, pods = EXAMPLES / f"Pulumi.{stack}.yaml", start.pop("pods", {})
+        followed = [each for each in derived(platform, file, start) if each.key not in known]
+        changes = [*followed, *running(platform, file, pods), *changes]
     return Table(
-        changes=listed,
+        changes=changes,
         silent=silent,
         not_here=not_here,
         not_applied=not_applied,
-        stays=frozenset(key for row in rows for key in row.get("stays") or ()),
+        stays=frozenset(key for row in rows for key in row.get("stays", ())),
     )
 
 
@@ -172,26 +169,26 @@ def _of_pods(key: str) -> list[str]:
     return [each for each, fields in found.items() if inner in {field.key for field in fields}]
 
 
-def _listed(to: dict[str, Any]) -> Change:
-    given = to.pop("given", {})
+def _change(to: dict[str, Any]) -> Change:
+    given = to.pop("start", {})
     return Change(key=next(iter(to)), to=to, given=given)
 
 
 def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
     """The changes of a stack's cluster, pools and monitoring that are derived from the fields: to
-    every value that a field names, or else to the first other value that the block accepts. A block
-    whose field names values is changed as a whole. `along`: further keys that a change of a config
-    block, such as `gpuPools`, needs."""
+    every listed value, or else to the first other value that the block accepts. A block with listed
+    values is changed as a whole. `along`: further keys that a change of a config block, such as
+    `gpuPools`, needs."""
     config = _loaded(file.read_text())["config"]
     for setting in settings_of(platform):
         block = setting.key.partition(".")[0]
-        if block not in FOLLOWED or not _followed(setting):
+        if block not in FOLLOWED or not _followed(platform, setting):
             continue
         before = _block(config, block)
         now = _read(platform, block, before)
         parent = setting.key.rpartition(".")[0]
-        for value, needs in tries(setting, _present(before, setting.key)):
-            given = {f"{parent}.{k}": ABSENT if v is None else v for k, v in needs.items()}
+        for value, needs in tries(platform, setting, _present(before, setting.key)):
+            given = {f"{parent}.{key}": value for key, value in needs.items()}
             given |= along.get(block, {})
             change = Change(key=setting.key, to={setting.key: value}, given=given)
             after = copy.deepcopy(config)
@@ -202,24 +199,24 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
                 continue
             # Without the change, the settings may refuse what it needs.
             yield change if start else Change(key=setting.key, to=change.whole)
-            if not setting.marked(Tries):
+            if not listed(platform, setting.key):
                 break
 
 
-def running(file: Path, also: Mapping[str, Any]) -> Iterator[Change]:
+def running(platform: str, file: Path, also: Mapping[str, Any]) -> Iterator[Change]:
     """New entries of each block that runs pods, in a stack with one more pool like its last and
     with what the pods may name (`also`): one with the values that follow from the block's fields,
-    and one for each of the file's `pods` that it has keys of."""
-    pods, config = _document()["pods"], _loaded(file.read_text())["config"]
-    apply(config, given := also.get("given", {}))
+    and one for each listed entry (`pods`) that it has keys of."""
+    pods, config = document()["pods"], _loaded(file.read_text())["config"]
+    apply(config, given := also.get("start", {}))
     first, *_, last = [*config["gpu-cluster:gpuPools"].items()] * 2
-    needed = {**pods["required"], "pool": first[0], "pools": [first[0], "second"]}
-    others = {key: value for key, value in also.items() if key != "given"}
+    needed = {**pods["start"], "pool": first[0], "pools": [first[0], "second"]}
+    others = {key: value for key, value in also.items() if key != "start"}
     others["gpuPools"] = {"second": last[1]}
-    shared = pods["entries"][0]
+    shared = pods["value"][0]
     for block, kind in RUNNING.items():
         own = [each for each in settings(kind.args) if each.outer is None]
-        for row in ({}, *pods["entries"]):
+        for row in ({}, *pods["value"]):
             entry = {each.key: [row[each.key]] for each in own if each.key in row}
             if row and next(iter(row)) not in entry:
                 continue
@@ -227,16 +224,17 @@ def running(file: Path, also: Mapping[str, Any]) -> Iterator[Change]:
                 if each.required and each.key in needed:
                     entry.setdefault(each.key, [needed[each.key]])
                 elif each.required or not (row or each.key in shared or each.marked(Silent)):
-                    entry.setdefault(each.key, _values(each))
-            to = _accepted(config, block, entry, {**others, **row.get("also", {})})
+                    full = replace(each, key=f"{block}.{each.key}")
+                    entry.setdefault(each.key, _values(platform, full))
+            to = _accepted(config, block, entry, {**others, **row.get("start", {})})
             yield Change(key=block, to=to, given=given)
 
 
-def _values(setting: Setting) -> list[Any]:
+def _values(platform: str, setting: Setting) -> list[Any]:
     """A required setting's example, or else values that it can have without others."""
     if setting.example:
         return [yaml.safe_load(setting.example)]
-    return [value for value, needs in tries(setting) if not needs]
+    return [value for value, needs in tries(platform, setting) if not needs]
 
 
 def _accepted(
@@ -267,12 +265,15 @@ def _accepted(
                 raise
 
 
-def _followed(setting: Setting) -> bool:
-    """Whether a change is derived from the field itself: not if the field changes nothing."""
-    if setting.marked(Silent) and not setting.marked(Tries):
+def _followed(platform: str, setting: Setting) -> bool:
+    """Whether a change is derived from the field itself: not if the field changes nothing, or is
+    changed with a block around it."""
+    if setting.marked(Silent) and not listed(platform, setting.key):
         return False
-    covered = setting.outer is not None and setting.outer.inherited(Tries)
-    return not covered and "<name>" not in setting.key and "[]" not in setting.key
+    outer = setting.outer
+    while outer and not listed(platform, outer.key):
+        outer = outer.outer
+    return outer is None and "<name>" not in setting.key and "[]" not in setting.key
 
 
 def _block(config: Mapping[str, Any], room: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What the real program sends to each cloud: the samples and what `effects.yaml` makes of them."""
+"""What the real program sends to each cloud: the samples and the starts of `quality/tries.yaml`."""
 
 import copy
 import json

@@ -2,7 +2,7 @@
 
 `declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
 new input is one new line; elements of a list that have names are listed by them. `..._choices.txt`
-has what other settings (`quality/faults/changes.yaml`, `effects.yaml`) change of that: `-` gone,
+has what other settings (`quality/tries.yaml`) change of that: `-` gone,
 `+` new, `path old -> new`. `as NAME above` or `in FILE` means everything that this resource has,
 under the new name and the new cluster's; what differs follows. `== and` changes the choice above
 it. Long texts are shown by their digest.

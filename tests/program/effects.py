@@ -6,10 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from components.effect import Sent
 from components.platforms import PLATFORMS, platform_in
@@ -18,13 +15,12 @@ from components.settings import load as settings
 from quality.docs import keys
 from quality.docs.keys import Setting
 from quality.faults.changes import NAMED, apply, table
-from quality.tries import ABSENT, tries
+from quality.tries import ABSENT, document, tries
 from rehearsal.plugins.cloud.patterns import within
 from stacks.definition.files import SAMPLES
 from tests.program.environments import as_engine_config, recorded, values_of
 from tests.program.registered import inputs_of
 
-ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 _SAMPLE = {
     platform_in(values_of(stack)["gpu-cluster:cluster"]): stack for stack in reversed(SAMPLES)
 }
@@ -53,7 +49,7 @@ def sent(setting: Setting) -> Sequence[str]:
 
 @cache
 def starts(platform: str) -> Sequence[Config]:
-    """The sample and what follows from it by one row each, those of `effects.yaml` first."""
+    """The sample and what follows from it by one row each, those listed for it first."""
     sample = values_of(STACK_OF[platform])
     return [sample, *(after(sample, to) for to in rows(platform))]
 
@@ -79,8 +75,9 @@ def after(config: Config, to: Mapping[str, Any]) -> Config:
 
 
 def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
-    """The rows of `effects.yaml` for the platform."""
-    starts = [to for part in ("everywhere", platform) for to in ROWS["starts"].get(part, ())]
+    """The starts of `quality/tries.yaml` for the platform."""
+    parts = document()["effects"]
+    starts = [to for part in ("all", platform) for to in parts[part].get("start", ())]
     # A list in the list is what another platform has too.
     return [to for each in starts for to in (each if isinstance(each, list) else [each])]
 
@@ -144,7 +141,7 @@ def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def values(platform: str, setting: Setting) -> list[Any]:
-    """Values to try: those of `effects.yaml`, of the field, and all that a start has there."""
+    """Values to try: those listed or derived, and all that a start has there."""
     key = setting.key
     given = [
         block[last]
@@ -152,8 +149,8 @@ def values(platform: str, setting: Setting) -> list[Any]:
         for block, last in places(start, key)
         if last in block
     ]
-    tried = [value for value, _ in tries(setting, also=given)]
-    tried = [*ROWS["values"].get(key, ()), *tried, ABSENT]
+    tried = [value for value, _ in tries(platform, setting, also=given)]
+    tried = [*tried, ABSENT]
     return [*{json.dumps(value): value for value in tried}.values()]  # 1 == True
 
 

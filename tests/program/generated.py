@@ -1,8 +1,8 @@
 """Configs that nobody wrote: an environment's own with other settings and more pools, then with
 mistakes. A seed gives the same config whatever else is run.
 
-What is set follows from the fields of the settings, `quality/faults/changes.yaml` and
-`effects.yaml`; only what the settings accept stays.
+What is set follows from the fields of the settings and `quality/tries.yaml`; only what the settings
+accept stays.
 """
 
 import copy
@@ -47,7 +47,7 @@ def config(stack: str, seed: int) -> Values:
     for to in [random.choice(own), *random.sample(others, random.randint(1, 8))]:
         values = _if_accepted(after(values, to), values)
     for setting in random.sample(_settings(stack), random.randint(4, 40)):
-        values = _if_accepted(_with(values, setting, random), values)
+        values = _if_accepted(_with(stack, values, setting, random), values)
     for name in random.sample(_NAMES, random.randint(0, 2)):
         pools = values["gpu-cluster:gpuPools"]
         to = {"gpuPools": {name: random.choice([*pools.values()])}}
@@ -117,8 +117,8 @@ def _misspelt(word: str, random: Random) -> str:
 
 @cache
 def _rows(stack: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-    """Changes that a preview of the stack can have, and that leave it its workloads: those of
-    `effects.yaml`, and those of the fault injection."""
+    """Changes that a preview of the stack can have, and that leave it its workloads: the
+    listed starts, and those of the fault injection."""
     planned = table(PLATFORM_OF[stack], stack)
     own = [to for to in own_starts(PLATFORM_OF[stack]) if not _elsewhere(planned, to)]
     others = [
@@ -138,17 +138,17 @@ def _settings(stack: str) -> Sequence[Setting]:
     return [*leaves(PLATFORM_OF[stack]).values()]
 
 
-def _with(values: Values, setting: Setting, random: Random) -> Values:
+def _with(stack: str, values: Values, setting: Setting, random: Random) -> Values:
     """The config with another value of the setting, in one of the places where it can be."""
     other = copy.deepcopy(values)
     spots = [*places(other, setting.key)]
     block, key = random.choice(spots) if spots else ({}, "")
-    tried = [*tries(setting, block.get(key), random=random)] if spots else []
+    tried = [*tries(PLATFORM_OF[stack], setting, block.get(key), random=random)] if spots else []
     if len(block) > 1:  # the settings take an empty block for one that is left out
         tried.append((ABSENT, {}))
     for value, given in random.sample(tried, min(1, len(tried))):
         for name, each in ({key: value} | given).items():
-            if each in (ABSENT, None):
+            if each == ABSENT:
                 block.pop(name, None)
             else:
                 block[name] = copy.deepcopy(each)

@@ -11,7 +11,6 @@ from components.scalers import SCALERS
 from quality.docs.keys import Setting
 from quality.faults.changes import table
 from tests.program.effects import (
-    ROWS,
     STACK_OF,
     effects,
     inputs,
@@ -30,17 +29,13 @@ ONE_CODE = pytest.mark.prove(
 
 @cache
 def reasons(platform: str) -> Mapping[str, str]:
-    """Key, or `key=choice` -> why it declares nothing by itself, by its field or the files."""
+    """Key, or `key=choice` -> why it declares nothing by itself, by its field or the file."""
     silent = {
         setting.key: marker.reason
         for setting in leaves(platform).values()
         for marker in setting.inherited(Silent)
     }
-    return {
-        **silent,
-        **table(platform, STACK_OF[platform]).silent,
-        **ROWS["none"].get(platform, {}),
-    }
+    return {**silent, **table(platform, STACK_OF[platform]).silent}
 
 
 def shared(setting: Setting) -> list[str]:
@@ -82,7 +77,9 @@ def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) ->
     if key in expected:
         assert not seen, f"{key} has an effect: drop its reason"
         return
-    assert seen, f"{key} changes nothing: use it, give it Tries, or say why with Silent"
+    assert seen, (
+        f"{key} changes nothing: use it, list a value in quality/tries.yaml, or say why with Silent"
+    )
     if [platform] == shared(setting):
         assert unseen == [], f"{key} does not show there: correct Sent of its field"
     else:
@@ -144,7 +141,7 @@ def test_a_setting_of_several_platforms_shows_in_all_its_inputs(key: str) -> Non
 
 @pytest.mark.parametrize("platform", STACK_OF)
 def test_every_field_says_where_it_shows_or_why_nowhere(platform: str) -> None:
-    """With `Sent` or `Silent`, or `effects.yaml` has the reason for the platform."""
+    """With `Sent` or `Silent`, or `quality/tries.yaml` has the reason for the platform."""
     told = reasons(platform)
     assert [
         key for key, setting in leaves(platform).items() if not sent(setting) and key not in told

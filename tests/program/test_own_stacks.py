@@ -84,7 +84,7 @@ def test_no_test_is_of_a_users_stack(clone: Path) -> None:
 
 @pytest.mark.prove(reason="the test above sees in every run whose stacks the tests are of")
 def test_the_tests_that_read_stack_files_pass(clone: Path) -> None:
-    """The README need not name it, nor `quality/faults/changes.yaml` its settings."""
+    """The README need not name it, nor `quality/tries.yaml` its settings."""
     assert " passed" in pytest_in(clone, *READ_STACK_FILES)
 
 

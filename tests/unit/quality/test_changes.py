@@ -47,6 +47,7 @@ from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
+from quality.tries import document
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import ROOT
 from stacks.definition.files import EXAMPLES, SAMPLES
@@ -109,8 +110,7 @@ def covered(platform: str, stack: str) -> set[str]:
 
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
-    """A new key needs `Tries`, if no other value follows from its field, or a row in
-    quality/faults/changes.yaml."""
+    """A new key needs a value in quality/tries.yaml, if none follows from its field."""
     platform = platform_at(EXAMPLES / f"Pulumi.{stack}.yaml")
     known = covered(platform, stack)
     parents = {key.rpartition(".")[0].removesuffix("[]").removesuffix(".<name>") for key in known}
@@ -124,8 +124,20 @@ def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
     platform = platform_at(EXAMPLES / f"Pulumi.{stack}.yaml")
     planned, known = table(platform, stack), set(keys_of(platform))
     changed_keys = [change.key for change in planned.changes if "." in change.key]
-    used = [*planned.not_here, *planned.silent, *changed_keys]
+    used = [*planned.not_here, *(key.partition("=")[0] for key in planned.silent), *changed_keys]
     assert [key for key in used if key not in known] == []
+
+
+def test_every_listed_value_is_of_a_setting() -> None:
+    """Of its platform, or of some platform; `pods` stands for `workloads` too."""
+    known = {name: {setting.key for setting in settings_of(name)} for name in PLATFORMS}
+    known["all"] = set().union(*known.values())
+    assert [
+        f"{scope} {key}"
+        for scope, values in document()["values"].items()
+        for key in values
+        if re.sub("^pods", "workloads", key) not in known[scope]
+    ] == []
 
 
 @pytest.mark.parametrize("stack", [*SAMPLES, *MORE])
