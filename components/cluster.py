@@ -12,9 +12,8 @@ from .access import BucketDriver, ServiceAccountArgs
 from .catalog import kubernetes as names
 from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
-from .decode import EXAMPLE
 from .kube.taints import CLOUD_EFFECTS, Effect
-from .limits import LABEL_KEY, LABEL_VALUE, check_limits
+from .limits import LABEL_KEY, LABEL_VALUE, Example, check_limits
 from .refusal import Refusal
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
@@ -39,9 +38,9 @@ POOL_LABEL = "gpu-cluster/pool"
 class Taint:
     """A node taint, in Kubernetes spelling."""
 
-    key: Annotated[str, LABEL_KEY] = field(metadata={EXAMPLE: "team"})
+    key: Annotated[str, LABEL_KEY, Example("team")]
     """The taint's key."""
-    value: Annotated[str, LABEL_VALUE] = field(metadata={EXAMPLE: '"true"'})
+    value: Annotated[str, LABEL_VALUE, Example('"true"')]
     """The taint's value, never empty: Cluster Autoscaler ignores an EKS taint without one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""

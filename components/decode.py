@@ -13,13 +13,17 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from .catalog.spelling import camel as camel
+from .limits import Example, unwrapped
 from .refusal import UNKNOWN_KEY, Keys, Range, Refusal, Refusals, unknown_value
 from .refusal import shown as shown
 from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
+
+OUTPUT = "output"
+"""Annotation of a field of args: its value may be an output of another resource."""
 
 # Code that reads settings without an engine does without the SDK, which takes a second to import.
 if TYPE_CHECKING:
@@ -27,17 +31,12 @@ if TYPE_CHECKING:
 
     MaybeOutput = Input[str]
 else:
-    MaybeOutput = str
+    MaybeOutput = Annotated[str, OUTPUT]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
 """The prefix of this project's keys in a stack's config."""
-EXAMPLE = "example"
-"""Metadata key of a field of args: an example value for the error about a missing key."""
-OUTPUT = "output"
-"""Metadata key of a field of args: whether its value may be an output of another resource."""
-
 _LARGEST = 2**31 - 1
 """The largest integer: no field of Kubernetes or a cloud that a setting fills has more bits."""
 _BOOLEANS = {
@@ -63,6 +62,11 @@ _SECONDS = {
 
 type_hints = functools.cache(typing.get_type_hints)
 """The type hints of an args class, cached, because reading them takes longer than decoding."""
+
+
+def annotations(kind: type, name: str) -> Sequence[Any]:
+    """Those of the field of an args class, and of the types in its own."""
+    return unwrapped(type_hints(kind, include_extras=True)[name])[1]
 
 
 def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[str]) -> Refusal:
@@ -236,14 +240,14 @@ def _record(path: Keys, kind: type, value: object) -> Any:
             refusals.add(no_such_key((*path, key), key, fields))
         elif value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
             drop = "" if _required(fields[key]) else ", or drop the key"
-            remedy = f"set it{_example(fields[key], hints)}{drop}"
+            remedy = f"set it{_example(kind, fields[key])}{drop}"
             refusals.add(Refusal((*path, key), "has no value", remedy=remedy))
     misspelt = bool(refusals)
     unread = {fields[refusal.likely].name for refusal in refusals if refusal.likely}
     arguments: dict[str, Any] = {}
     for key, field in fields.items():
         given = value.get(key)
-        if field.metadata.get(OUTPUT) and is_output(given):
+        if is_output(given) and OUTPUT in annotations(kind, field.name):
             arguments[field.name] = given
         elif given is not None:
             unread.add(field.name)
@@ -251,7 +255,7 @@ def _record(path: Keys, kind: type, value: object) -> Any:
                 arguments[field.name] = _decode((*path, key), hints[field.name], given)
                 unread.remove(field.name)
         elif key not in value and _required(field) and not misspelt:
-            remedy = f"set it{_example(field, hints)}"
+            remedy = f"set it{_example(kind, field)}"
             refusals.add(Refusal((*path, key), "is missing", remedy=remedy))
     # A key that excludes another one does so even if it is set to its default.
     if check_given := getattr(kind, "check_given", None):
@@ -296,12 +300,13 @@ def _map(fields: "Mapping[str, dataclasses.Field[Any]]", value: object) -> str:
     return f"{{ {', '.join(needed) or 'KEY: VALUE'} }}{keys}"
 
 
-def _example(field: "dataclasses.Field[Any]", hints: Mapping[str, Any]) -> str:
+def _example(kind: type, field: "dataclasses.Field[Any]") -> str:
     """An example value for a required key whose name does not explain it, or all that it has."""
-    example, kind = field.metadata.get(EXAMPLE), hints[field.name]
-    if typing.get_origin(kind) is typing.Literal:
-        return f" to one of {', '.join(typing.get_args(kind))}"
-    return f", for instance to {example}" if example else ""
+    hint = type_hints(kind)[field.name]
+    if typing.get_origin(hint) is typing.Literal:
+        return f" to one of {', '.join(typing.get_args(hint))}"
+    examples = [mark for mark in annotations(kind, field.name) if isinstance(mark, Example)]
+    return f", for instance to {examples[0].text}" if examples else ""
 
 
 def _required(field: "dataclasses.Field[Any]") -> bool:

@@ -45,6 +45,13 @@ class Hint:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A value, in YAML, that the error about a missing key suggests."""
+
+    text: str
+
+
 def sysctl_for_pods(name: str) -> str | None:
     """Refuses kernel parameters that no pod can set: a kubelet that is to allow one does not start.
 

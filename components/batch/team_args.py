@@ -9,11 +9,10 @@ from annotated_types import Ge, MinLen
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..decode import EXAMPLE
 from ..effect import Sent
 from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
-from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Hint, check_limits, limit_refusals
+from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint, check_limits, limit_refusals
 from ..refusal import Keys, Refusal
 from .batch_args import QueueArgs
 
@@ -64,7 +63,8 @@ class TeamArgs:
         UNIQUE,
         Hint("name the people or groups"),
         Sent("AccessEntry principalArn", "RoleBinding subjects[]"),
-    ] = field(metadata={EXAMPLE: "[group:researchers@example.com]"})
+        Example("[group:researchers@example.com]"),
+    ]
     """The members. EKS: ARNs of IAM roles and users. GKE: `user:` or `group:` and an e-mail
     address. An existing cluster: `user:` or `group:` and the name that the cluster uses; if it is
     an EKS cluster that `existing` names, also ARNs."""
@@ -80,7 +80,8 @@ class TeamArgs:
         MinLen(1),
         Hint("name a pool, and how many of its GPUs are the team's"),
         Sent(f"{_FLAVOR}.resources[].nominalQuota", "ResourceQuota spec.hard"),
-    ] = field(metadata={EXAMPLE: "{ train-gpu: 8 }"})
+        Example("{ train-gpu: 8 }"),
+    ]
     """The guaranteed units of each pool's GPU resource, by pool; 0 for a pool to borrow from."""
     borrow: Annotated[
         bool, Sent(f"{_FLAVOR}.resources[].borrowingLimit", "ResourceQuota spec.hard")

@@ -15,11 +15,12 @@ from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.dates import holds
 from ..catalog.eks_addons import ADDONS
-from ..decode import EXAMPLE, at
+from ..decode import at
 from ..effect import Sent
 from ..limits import (
     DNS_LABEL,
     UNIQUE,
+    Example,
     Hint,
     Limit,
     limit_refusals,
@@ -178,11 +179,16 @@ class EksClusterArgs:
 
     name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
-    network: EksNetworkArgs = field(metadata={EXAMPLE: "{zones: [us-east-1a, us-east-1b]}"})
+    network: Annotated[EksNetworkArgs, Example("{zones: [us-east-1a, us-east-1b]}")]
     """The VPC that the stack creates, or the subnets of an existing one."""
     admins: Annotated[
-        Sequence[Principal], MinLen(1), _ADMINS, UNIQUE, Sent("AccessEntry principalArn")
-    ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/deployer"]'})
+        Sequence[Principal],
+        MinLen(1),
+        _ADMINS,
+        UNIQUE,
+        Sent("AccessEntry principalArn"),
+        Example('["arn:aws:iam::123456789012:role/deployer"]'),
+    ]
     """ARNs of the IAM roles and users that administer the cluster. The identity that runs Pulumi
     must be listed: the cluster's creator has no access by default."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)

@@ -10,9 +10,17 @@ from annotated_types import Len, MinLen
 
 from ..access import KMS_ARN
 from ..catalog import eks as catalog
-from ..decode import EXAMPLE
 from ..effect import Sent
-from ..limits import BASE64, DNS_LABEL, UNIQUE, Hint, check_limits, limit_refusals, matching
+from ..limits import (
+    BASE64,
+    DNS_LABEL,
+    UNIQUE,
+    Example,
+    Hint,
+    check_limits,
+    limit_refusals,
+    matching,
+)
 from ..on_change import OnChange
 from ..refusal import Keys, Refusal
 from ..scalers import SCALERS
@@ -65,7 +73,8 @@ class EksExistingNetworkArgs:
         UNIQUE,
         OnChange("node pools"),
         Sent("NodeGroup subnetIds"),
-    ] = field(metadata={EXAMPLE: "[subnet-0123456789abcdef0]"})
+        Example("[subnet-0123456789abcdef0]"),
+    ]
     """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
         Sequence[Annotated[str, _SECURITY_GROUP]],
@@ -101,14 +110,10 @@ class EksExistingClusterArgs:
 
     existing: Annotated[str, NAME, OnChange("node pools"), Sent("NodeGroup clusterName")]
     """The name of the cluster in EKS."""
-    version: Annotated[str, VERSION, Sent("NodeGroup version")] = field(
-        metadata={EXAMPLE: '"1.35"'}
-    )
+    version: Annotated[str, VERSION, Sent("NodeGroup version"), Example('"1.35"')]
     """The cluster's Kubernetes minor version, which the stack's nodes get. After the cluster has
     been upgraded, raise it, and the nodes follow."""
-    network: EksExistingNetworkArgs = field(
-        metadata={EXAMPLE: "{subnetIds: [subnet-0123456789abcdef0]}"}
-    )
+    network: Annotated[EksExistingNetworkArgs, Example("{subnetIds: [subnet-0123456789abcdef0]}")]
     """The subnets and security groups of the stack's nodes."""
     cpu_pools: Annotated[CpuPools, OnChange(replaced)] = field(default_factory=dict)
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods

@@ -12,11 +12,11 @@ from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
-from ..decode import EXAMPLE, at, camel, shown
+from ..decode import at, camel, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent
 from ..fallback import check_keys
-from ..limits import UNIQUE, Hint, Limit, limit_refusals, none_of, one_of
+from ..limits import UNIQUE, Example, Hint, Limit, limit_refusals, none_of, one_of
 from ..on_change import OnChange
 from ..refusal import Range, Refusal
 from ..scalers import SCALERS, NotWith, check_scaler
@@ -101,7 +101,8 @@ class EksGpuNodeGroupArgs:
         UNIQUE,
         OnChange("GPU pool"),
         Sent("NodeGroup instanceTypes"),
-    ] = field(metadata={EXAMPLE: "[g6.xlarge]"})
+        Example("[g6.xlarge]"),
+    ]
     """One instance type, or several with the same GPUs, the smallest first; EC2 uses any."""
     accelerator: Annotated[
         str | None, Silent("the instance type decides it; another value is refused")

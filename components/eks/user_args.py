@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
 
 from ..access import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
-from ..decode import EXAMPLE, shown
+from ..decode import shown
 from ..effect import Sent
-from ..limits import DNS_LABEL, UNIQUE, Hint, Limit, limit_refusals, pattern
+from ..limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, limit_refusals, pattern
 from ..refusal import Keys, Refusal
 
 # IAM Identity Center's roles have a path:
@@ -61,7 +61,8 @@ class EksUserArgs:
         UNIQUE,
         Hint("give the ARN of an IAM role or user"),
         Sent("AccessEntry principalArn"),
-    ] = field(metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/researchers"]'})
+        Example('["arn:aws:iam::123456789012:role/researchers"]'),
+    ]
     """ARNs of the IAM roles and users in the group."""
     access: Annotated[Literal["view", "edit"] | None, Sent("AccessPolicyAssociation policyArn")] = (
         None

@@ -5,15 +5,14 @@ https://docs.aws.amazon.com/eks/latest/userguide/warm-pools-managed-node-groups.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge
 
 from ..catalog import eks as catalog
-from ..decode import EXAMPLE
 from ..effect import Sent
-from ..limits import Hint, Limit, limit_refusals, one_of
+from ..limits import Example, Hint, Limit, limit_refusals, one_of
 from ..refusal import Refusal
 
 _STATES = ("stopped", "running")
@@ -36,7 +35,8 @@ class EksWarmPoolArgs:
         Ge(1),
         Hint("it counts nodes and warm instances together; give the pool's maxNodes or less"),
         Sent("NodeGroup warmPoolConfig.maxGroupPreparedCapacity"),
-    ] = field(metadata={EXAMPLE: "1"})
+        Example("1"),
+    ]
     """How many instances there are, nodes and warm ones together, at most `maxNodes`: with 2, two
     wait while the pool has no node, and none once it has two."""
     min_size: Annotated[int, Ge(0), Sent("NodeGroup warmPoolConfig.minSize")] = 0

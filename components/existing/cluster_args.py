@@ -4,13 +4,13 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 
-from ..decode import OUTPUT, MaybeOutput
+from ..decode import MaybeOutput
 from ..effect import Sent
 from ..kube import credentials
 from ..limits import DNS_LABEL, limit_refusals
@@ -29,9 +29,7 @@ class ExistingClusterArgs:
 
     name: Annotated[str, DNS_LABEL, Sent("Provider")]
     """The name of the cluster in this stack. A change replaces all that the stack runs there."""
-    kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = field(
-        default=None, metadata={OUTPUT: True}
-    )
+    kubeconfig: Annotated[MaybeOutput | None, Sent("Provider kubeconfig")] = None
     """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may
     authenticate with `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or
     `tsh`, but with no other command, and may only name files below the program's folder."""

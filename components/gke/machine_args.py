@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Ge
 
 from ..catalog import gke as catalog
-from ..decode import EXAMPLE, shown
+from ..decode import shown
 from ..effect import Sent
-from ..limits import Limit, check_limits, pattern
+from ..limits import Example, Limit, check_limits, pattern
 from ..on_change import OnChange
 from ..refusal import Refusal, unknown_value
 
@@ -71,9 +71,9 @@ _MACHINE = Limit(
 class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
-    machine_type: Annotated[str, _MACHINE, Sent("NodePool nodeConfig.machineType")] = field(
-        metadata={EXAMPLE: "g2-standard-4"}
-    )
+    machine_type: Annotated[
+        str, _MACHINE, Sent("NodePool nodeConfig.machineType"), Example("g2-standard-4")
+    ]
     """The machine type of a node."""
     accelerator: Annotated[
         str | None,

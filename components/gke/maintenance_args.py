@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen
 
-from ..decode import EXAMPLE, shown
+from ..decode import shown
 from ..effect import Sent
-from ..limits import Limit, limit_refusals, matching, pattern
+from ..limits import Example, Limit, limit_refusals, matching, pattern
 from ..refusal import Refusal
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
@@ -86,12 +86,18 @@ class GkeMaintenanceExclusionArgs:
     """A period in which GKE does not upgrade the cluster."""
 
     start: Annotated[
-        str, _TIME, Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime")
-    ] = field(metadata={EXAMPLE: '"2026-12-20T00:00:00Z"'})
+        str,
+        _TIME,
+        Sent("Cluster maintenancePolicy.maintenanceExclusions[].startTime"),
+        Example('"2026-12-20T00:00:00Z"'),
+    ]
     """The start in RFC 3339 format: `2026-12-20T00:00:00Z`."""
     end: Annotated[
-        str, _TIME, Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime")
-    ] = field(metadata={EXAMPLE: '"2027-01-04T00:00:00Z"'})
+        str,
+        _TIME,
+        Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
+        Example('"2027-01-04T00:00:00Z"'),
+    ]
     """The end in RFC 3339 format. With scope `no-upgrades`, at most 30 days after the start."""
     scope: Annotated[
         Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
@@ -125,7 +131,8 @@ class GkeMaintenanceArgs:
             "Cluster maintenancePolicy.dailyMaintenanceWindow.startTime",
             "Cluster maintenancePolicy.recurringWindow.startTime",
         ),
-    ] = field(metadata={EXAMPLE: '"03:00"'})
+        Example('"03:00"'),
+    ]
     """Either a time of day in UTC, `03:00`, for a daily window whose length GKE chooses; or the
     start of the first window in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
     end: Annotated[str | None, _TIME, Sent("Cluster maintenancePolicy.recurringWindow.endTime")] = (

@@ -1,7 +1,7 @@
 """The settings of GPUs on Autopilot, and the selector that follows from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
@@ -9,14 +9,14 @@ from annotated_types import Ge
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
-from ..decode import EXAMPLE, shown
+from ..decode import shown
 from ..effect import Sent
 from ..fallback import check_keys
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
-from ..limits import Limit, limit_refusals
+from ..limits import Example, Limit, limit_refusals
 from ..refusal import Refusal
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from .cluster_args import GkeAutopilotArgs
@@ -42,9 +42,7 @@ _ACCELERATOR = Limit(_not_offered, {"enum": _OFFERED})
 class GkeAutopilotPoolArgs:
     """GPUs that pods can use on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
-    accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector")] = field(
-        metadata={EXAMPLE: "nvidia-l4"}
-    )
+    accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector"), Example("nvidia-l4")]
     """The GPU, as in the node label `cloud.google.com/gke-accelerator`."""
     gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector")] = None
     """The number of GPUs per node; by default, GKE starts a node as large as the pod requests. With

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
-from ..decode import EXAMPLE, shown
+from ..decode import shown
 from ..effect import Sent
 from ..limits import (
     DNS_LABEL,
     QUANTITY,
     SUBDOMAIN,
     UNIQUE,
+    Example,
     Labels,
     Limit,
     check_limits,
@@ -182,9 +183,7 @@ class ServiceArgs(GpuPodArgs):
     Deployment and a Service. An update replaces its pods one at a time and needs no spare GPU; a
     service with one pod does not answer during an update."""
 
-    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]")] = field(
-        metadata={EXAMPLE: "8000"}
-    )
+    port: Annotated[int, Interval(ge=1, le=65535), Sent("Service spec.ports[]"), Example("8000")]
     """The port on which the container listens, which is also the Service's port."""
     readiness_path: Annotated[str, _PATH, Sent("PodSpec containers[].readinessProbe")] = "/health"
     """The HTTP path that answers with 200 once the model is loaded; only such pods get requests."""

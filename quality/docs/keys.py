@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from components.catalog.clouds import CLOUDS
 from components.cluster import GPU_TAINT
-from components.decode import EXAMPLE, camel, type_hints
-from components.limits import unwrapped
+from components.decode import camel, type_hints
+from components.limits import Example, unwrapped
 from components.platforms import PLATFORMS
 from components.scalers import unsupported
 from components.settings.blocks import BLOCKS
@@ -183,7 +183,7 @@ def settings(kind: type, prefix: str = "", outer: Setting | None = None) -> Iter
             annotations=annotations,
             default=None if field.default is dataclasses.MISSING else field.default,
             required=field.default is field.default_factory is dataclasses.MISSING,
-            example=field.metadata.get(EXAMPLE),
+            example=next((mark.text for mark in annotations if isinstance(mark, Example)), None),
             outer=outer,
             leaf=inner is None,
         )

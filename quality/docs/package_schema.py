@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from components import plugin
 from components.cluster import Toleration
-from components.decode import OUTPUT, camel
+from components.decode import OUTPUT, annotations, camel
 from components.limits import unwrapped
 from components.platforms import PLATFORMS
 from components.settings.blocks import BLOCKS
@@ -58,7 +58,7 @@ class _Types:
         for field in (field for field in dataclasses.fields(kind) if field.init):
             key = camel(field.name)
             value = self._value(hints[field.name], f"{name}{key[0].upper()}{key[1:]}")
-            if field.metadata.get(OUTPUT):
+            if OUTPUT in annotations(kind, field.name):
                 del value["plain"]
             if meaning := texts.get(field.name):
                 value["description"] = meaning

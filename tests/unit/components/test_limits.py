@@ -11,7 +11,7 @@ import pytest
 import yaml
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
-from components.decode import EXAMPLE, camel, decode, type_hints
+from components.decode import annotations, camel, decode, type_hints
 from components.limits import (
     ABSOLUTE,
     DNS_LABEL,
@@ -22,6 +22,7 @@ from components.limits import (
     SUBDOMAIN,
     UNIQUE,
     VARIABLE,
+    Example,
     Hint,
     Limit,
     _refusals,
@@ -50,7 +51,7 @@ BUCKET = matching(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Pool:
     size_gb: Annotated[int, Interval(ge=10, le=20)] = 10
     nodes: Annotated[int, Ge(0)] = 0
     share: Annotated[float, Le(1)] | None = None
@@ -95,7 +96,7 @@ class Example:
 def test_a_value_beyond_its_limit_is_refused_by_its_path(given: dict[str, Any], says: str) -> None:
     """With what was given and what is allowed, in one line."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011
-        decode("pool", Example, given)
+        decode("pool", Pool, given)
     assert str(refused.value) == says
 
 
@@ -106,7 +107,7 @@ def test_what_is_empty_is_refused_with_what_to_give() -> None:
 
 def test_values_within_their_limits_are_accepted() -> None:
     """Bounds belong to the range, and what is left out, or has its default, is not looked at."""
-    assert decode("pool", Example, {"sizeGb": 20, "zones": ["a", "b"], "command": []}).size_gb == 20
+    assert decode("pool", Pool, {"sizeGb": 20, "zones": ["a", "b"], "command": []}).size_gb == 20
 
 
 def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:
@@ -174,23 +175,24 @@ def test_a_key_without_a_value_is_refused() -> None:
 
 
 EXAMPLES = {
-    f"{owner.__name__}.{field.name}": (owner, field)
+    f"{owner.__name__}.{field.name}": (owner, field.name, mark.text)
     for table in keys.TABLES.values()
     for owner in classes(table)
     for field in dataclasses.fields(owner)
-    if EXAMPLE in field.metadata
+    for mark in annotations(owner, field.name)
+    if isinstance(mark, Example)
 }
 
 
 @pytest.mark.parametrize("where", EXAMPLES)
 def test_the_example_of_a_missing_key_is_accepted(where: str) -> None:
     """Who writes what the refusal says is not refused again."""
-    owner, field = EXAMPLES[where]
-    hint, value = type_hints(owner, include_extras=True)[field.name], field.metadata[EXAMPLE]
-    inner, _ = keys.nested(type_hints(owner)[field.name])
+    owner, name, text = EXAMPLES[where]
+    value = yaml.safe_load(text)
+    inner, _ = keys.nested(type_hints(owner)[name])
     if inner is not None:
-        decode("example", inner, yaml.safe_load(value))
-    assert [*_refusals(hint, yaml.safe_load(value))] == []
+        decode("example", inner, value)
+    assert [*_refusals(type_hints(owner, include_extras=True)[name], value)] == []
 
 
 def values_of(kind: Any, limits: Sequence[Any]) -> Sequence[Any]:
