@@ -4,7 +4,7 @@ Every platform has its own mechanism; the settings are the same everywhere.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from .catalog.broad_rights import (
 )
 from .effect import Sent
 from .limits import DNS_LABEL, UNIQUE, Limit, limit_refusals, matching, pattern
-from .refusal import Keys, Refusal
+from .refusal import Keys, Refusal, collected
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """The ARN of a key, not an alias: EKS returns the key's ARN for an alias; IAM ignores aliases."""
@@ -199,23 +199,24 @@ class Access:
     check_arns: Callable[[Iterable[tuple[Keys, str]]], None] = lambda _: None
     """Raises ValueError for an ARN, given with its key, that the region does not have."""
 
-    def check(self, account: ServiceAccountArgs, platform: str) -> None:
+    @collected
+    def check(self, account: ServiceAccountArgs, platform: str) -> Iterator[Refusal]:
         """Raises ValueError if the account names something that the platform cannot give it."""
         for key, rights in (("roles", account.roles), ("policies", account.policies)):
             if rights and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
-                raise Refusal(key, f"is not available on platform {platform}", remedy=instead)
+                yield Refusal(key, f"is not available on platform {platform}", remedy=instead)
         if account.this_cluster_only and self.rights != "roles":
-            raise Refusal(
+            yield Refusal(
                 "thisClusterOnly",
                 f"on platform {platform} permissions apply to one cluster anyway, or are not "
                 "managed by this stack; drop the key",
             )
         if account.bucket_keys and self.rights != "policies":
-            raise Refusal("bucketKeys", f"platform {platform} does not need it; drop the key")
+            yield Refusal("bucketKeys", f"platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
             if f":kms:{self.region}:" not in arn:
-                raise Refusal(
+                yield Refusal(
                     ("bucketKeys", position),
                     f"is not in {self.region}; S3 needs a key in the bucket's region, and "
                     "buckets are in the region of the cluster",
@@ -224,14 +225,14 @@ class Access:
         for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
             self.check_arns(((name, n), arn) for n, arn in enumerate(arns))
         if account.buckets and self.buckets is None:
-            raise Refusal(
+            yield Refusal(
                 "buckets",
                 f"platform {platform} cannot mount buckets; use volumes with existingClaim",
             )
         if self.buckets is not None and not self.buckets.inline:
             for bucket in account.buckets:
                 if reason := names.invalid_dns_subdomain(bucket):
-                    raise Refusal(
+                    yield Refusal(
                         ("buckets", bucket), f"on platform {platform} a bucket's name {reason}"
                     )
 

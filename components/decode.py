@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from .catalog.spelling import camel as camel
 from .limits import Example, unwrapped
-from .refusal import UNKNOWN_KEY, Keys, Range, Refusal, Refusals, unknown_value
+from .refusal import UNKNOWN_KEY, Keys, Refusal, Refusals, narrowed, unknown_value, unset
 from .refusal import shown as shown
 from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
@@ -87,9 +87,21 @@ def decode(path: str | Keys, kind: type[T], value: object) -> T:
     return typing.cast("T", _decode(_keys(path), kind, value))
 
 
-def decode_map(path: str | Keys, kind: type[T], value: object) -> Mapping[str, T]:
-    """Decodes a map from names to values of `kind`; raises the same errors as `decode`."""
-    return _mapping(_keys(path), kind, value)
+def decode_map(
+    path: str | Keys, kind: type[T], value: object, partly: Refusals | None = None
+) -> Mapping[str, T]:
+    """Decodes a map from names to values of `kind`; raises the same errors as `decode`. With
+    `partly`, what is wrong with an entry is added there, and its args are those of `read_partly`.
+    """
+    return _mapping(_keys(path), kind, value, partly)
+
+
+def read_partly(path: str | Keys, kind: type[T], value: object, refusals: Refusals) -> T | None:
+    """Like `decode`, but adds what is wrong to `refusals`. Refused fields of what it returns are
+    not set, for checks of the others; None if nothing could be read."""
+    with refusals:
+        return typing.cast("T", _record(_keys(path), kind, value, refusals))
+    return None
 
 
 def _keys(path: str | Keys) -> Keys:
@@ -174,8 +186,9 @@ def _plain(path: Keys, kind: type, value: object) -> object:
                 "for a key of a Secret, use envFrom: [{ secret: NAME, key: KEY, name: VARIABLE }]"
             )
         raise Refusal(path, f"is not {_WORDS[kind]}", given=value, remedy=remedy)
-    if kind is int and abs(typing.cast("int", value)) > _LARGEST:
-        raise Refusal(path, "is too large", given=value, allowed=Range(None, _LARGEST))
+    if kind is int and abs(number := typing.cast("int", value)) > _LARGEST:
+        size, other = ("large", "smaller") if number > 0 else ("small", "larger")
+        raise Refusal(path, f"is too {size}", given=value, remedy=f"give a {other} number")
     return value
 
 
@@ -212,19 +225,24 @@ def _without_unit(key: str, text: str) -> str:
     return f"write {number} without a unit"
 
 
-def _mapping(path: Keys, kind: Any, value: object) -> Mapping[str, Any]:
+def _mapping(
+    path: Keys, kind: Any, value: object, partly: Refusals | None = None
+) -> Mapping[str, Any]:
     _refuse_null(path, value)
     if not isinstance(value, dict):
         raise Refusal(path, "is not a map", given=value, remedy="write it as { NAME: VALUE }")
     entries, refusals = {}, Refusals()
     for key, item in value.items():
+        if partly is not None:
+            entries[key] = read_partly((*path, key), kind, item, partly)
+            continue
         with refusals:
             entries[key] = _decode((*path, key), kind, item)
     refusals.check()
-    return entries
+    return {key: item for key, item in entries.items() if item is not None}
 
 
-def _record(path: Keys, kind: type, value: object) -> Any:
+def _record(path: Keys, kind: type, value: object, partly: Refusals | None = None) -> Any:
     if isinstance(value, kind):  # A program passes args, which have checked themselves.
         return value
     _refuse_null(path, value)
@@ -245,32 +263,42 @@ def _record(path: Keys, kind: type, value: object) -> Any:
     misspelt = bool(refusals)
     unread = {fields[refusal.likely].name for refusal in refusals if refusal.likely}
     arguments: dict[str, Any] = {}
+    refused: dict[str, Refusal] = {}
     for key, field in fields.items():
         given = value.get(key)
         if is_output(given) and OUTPUT in annotations(kind, field.name):
             arguments[field.name] = given
         elif given is not None:
-            unread.add(field.name)
-            with refusals:
+            try:
                 arguments[field.name] = _decode((*path, key), hints[field.name], given)
-                unread.remove(field.name)
+            except Refusal as refusal:
+                refused[field.name] = refusal
         elif key not in value and _required(field) and not misspelt:
             remedy = f"set it{_example(kind, field)}"
-            refusals.add(Refusal((*path, key), "is missing", remedy=remedy))
+            refused[field.name] = Refusal((*path, key), "is missing", remedy=remedy)
     # A key that excludes another one does so even if it is set to its default.
     if check_given := getattr(kind, "check_given", None):
         try:
             check_given(arguments)
         except Refusal as refusal:
             refusals.add(refusal.under(*path))
-            unread |= {fields[f"{refusal.path[0]}"].name}
-    if not refusals:
+            unread |= {fields[f"{each.path[0]}"].name for each in refusal.every}
+    if not refusals and not refused and partly is None:
         return at(path, kind, **arguments)
-    check = getattr(kind, "__post_init__", None)
-    if check is not None:
-        with refusals:
-            at(path, check, _without_refused(kind, arguments, unread))
-    raise refusals.first()
+    args = _without_refused(kind, arguments, {*unread, *refused})
+    checked = Refusals()
+    if check := getattr(kind, "__post_init__", None):
+        with checked:
+            at(path, check, args)
+    for refusal in refused.values():
+        refusals.add(*(narrowed(each, args, *each.path[len(path) :]) for each in refusal.every))
+    refusals.add(*checked)
+    if partly is None:
+        raise refusals.first()
+    keys = {str(refusal.path[len(path)]) for refusal in refusals if refusal.path[len(path) :]}
+    unset(args, [fields[key].name for key in keys & fields.keys()])
+    partly.add(*refusals)
+    return args
 
 
 def _without_refused(kind: type, arguments: Mapping[str, Any], refused: Collection[str]) -> Any:

@@ -22,7 +22,7 @@ from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 from .catalog import kubernetes as names
 from .catalog.spelling import camel
 from .kube import quantity
-from .refusal import UNKNOWN_VALUE, Range, Refusal, Refusals, shown, unknown_value, unset
+from .refusal import Range, Refusal, Refusals, narrowed, shown, unknown_value, unset
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
@@ -236,6 +236,42 @@ def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limi
     return Limit(refusal, {"not": pattern(keys)})
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The first of two numbers of an args class is at most the second. `limit_refusals` checks
+    those in the class's attribute ORDERS."""
+
+    least: str
+    most: str
+    of_most: bool = False
+    """Whether the refusal is of the second: raise it."""
+
+    def check(self, args: Any) -> None:
+        """Raises the refusal."""
+        least, most = getattr(args, self.least), getattr(args, self.most)
+        if least <= most:
+            return
+        if self.of_most:
+            reason = f"is below {camel(self.least)} {least}; raise it"
+            raise Refusal(camel(self.most), reason, given=most)
+        reason = f"is above {camel(self.most)} {most}; lower it"
+        raise Refusal(camel(self.least), reason, given=least)
+
+    def possible(self, args: Any, key: str) -> Range | None:
+        """What the other number allows for this one, if the refusal is of this one."""
+        if self.of_most:
+            return Range(getattr(args, self.least), None) if key == camel(self.most) else None
+        return Range(None, getattr(args, self.most)) if key == camel(self.least) else None
+
+
+def is_given(args: Any, name: str) -> bool:
+    """Whether a field is not its default, or refused, and thus not set: for checks whose verdict
+    is the same for every other value."""
+    refused = object()
+    default = type(args).__dataclass_fields__[name].default
+    return bool(getattr(args, name, refused) != default)
+
+
 def check_limits(args: Any) -> None:
     """Raises the refusals of the fields that violate their limits."""
     limit_refusals(args).check()
@@ -244,8 +280,9 @@ def check_limits(args: Any) -> None:
 def limit_refusals(args: Any) -> Refusals:
     """The refusals of the fields that violate their limits, to which the class adds those of its
     own checks: these cannot read such a field. A field with its default value counts as omitted.
-    A class's method `possible` returns the words that its other fields allow for one, or none."""
+    See `narrowed` for what they offer."""
     refusals = Refusals()
+    by_field: dict[str, list[Refusal]] = {}
     for name, (hint, default) in _limited(cast("Any", type(args))).items():
         value = getattr(args, name, default)
         if value == default:
@@ -257,12 +294,13 @@ def limit_refusals(args: Any) -> Refusals:
             needed = getattr(plain, "__name__", plain)
             refused = [Refusal(camel(name), f"{value!r} is not of type {needed}")]
         if refused:
-            unset(args, [name])
-            with refusals:
-                unknown = refused[0].code == UNKNOWN_VALUE and hasattr(args, "possible")
-                if unknown and (words := args.possible(name)):
-                    refused = [refused[0].but(allowed=words)]
-            refusals.add(*refused)
+            by_field[name] = refused
+    unset(args, by_field)
+    for first, *others in by_field.values():
+        refusals.add(narrowed(first, args, *first.path), *others)
+    for order in getattr(args, "ORDERS", ()):
+        with refusals:
+            order.check(args)
     return refusals
 
 

@@ -7,13 +7,14 @@
 A path is relative until readers have put the keys above it in front. Nothing reads a text.
 """
 
+import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, ParamSpec
 
 from .catalog.spelling import nearest
 
@@ -34,6 +35,7 @@ _DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
 """A date without quotes, as the engine passes it."""
 _WORDS = re.compile("«([^»]*)»")
 _NOT_SHOWN = object()
+P = ParamSpec("P")
 Keys = tuple[str | int, ...]
 """A path; its first key may be dotted."""
 
@@ -45,10 +47,25 @@ class Range:
     least: float | None
     most: float | None
 
+    def within(self, other: "Range") -> "Range":
+        """The numbers of both; these, if there are none."""
+        least = max((end for end in (self.least, other.least) if end is not None), default=None)
+        most = min((end for end in (self.most, other.most) if end is not None), default=None)
+        none = least is not None and most is not None and least > most
+        return self if none else Range(least, most)
+
+    def __contains__(self, number: float) -> bool:
+        above = self.least is None or self.least <= number
+        return above and (self.most is None or number <= self.most)
+
     def __str__(self) -> str:
-        if self.least is None:
-            return f"at most {self.most}"
+        if self.least is None or self.least == self.most:
+            return f"at most {self.most}" if self.least is None else f"{self.most}"
         return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+
+Possible = Callable[[str], Range | Sequence[Any] | None]
+"""What other settings allow for a key, if anything; raises a refusal if the key is not possible."""
 
 
 class Refusal(ValueError):
@@ -194,7 +211,20 @@ class Refusals:
     def add(self, *refusals: Refusal) -> None:
         """Adds refusals and their further ones, each once."""
         for refusal in itertools.chain.from_iterable(refusal.every for refusal in refusals):
+            if not isinstance(refusal.allowed, Range):
+                # The setting as a whole is not possible, whichever number it is.
+                for line, other in [*self._by_line.items()]:
+                    if isinstance(other.allowed, Range) and other.at == refusal.at:
+                        del self._by_line[line]
             self._by_line.setdefault(str(refusal), refusal)
+
+    def narrow(self, path: str, possible: Possible) -> None:
+        """Narrows what the refusals of the settings below this path offer."""
+        own = {
+            line: _narrowed(refusal, [possible], [refusal.at.removeprefix(f"{path}.")])
+            for line, refusal in self._by_line.items()
+        }
+        self._by_line = {str(refusal): refusal for refusal in own.values()}
 
     def first(self) -> Refusal:
         """The first refusal, with the others as its further ones."""
@@ -205,6 +235,45 @@ class Refusals:
         """Raises the first refusal, with the others; nothing if there is none."""
         if self._by_line:
             raise self.first()
+
+
+def narrowed(refusal: Refusal, args: Any, *path: str | int) -> Refusal:
+    """The refusal of a setting below args, which is not set in them, with what their other settings
+    allow of the numbers or words that it offers: ORDERS of the class, and its method `possible`."""
+    orders = getattr(args, "ORDERS", ())
+    checks: list[Possible] = [functools.partial(order.possible, args) for order in orders]
+    checks += [args.possible] if hasattr(args, "possible") else []
+    return _narrowed(refusal, checks, path)
+
+
+def _narrowed(refusal: Refusal, checks: Sequence[Possible], path: Sequence[str | int]) -> Refusal:
+    if not refusal.allowed:
+        return refusal
+    whole = Refusals()
+    for check in checks:
+        with whole:
+            possible, allowed = check(written(path)), refusal.allowed
+            if isinstance(possible, Range) and isinstance(allowed, Range):
+                refusal = refusal.but(allowed=allowed.within(possible))
+            elif possible:
+                refusal = refusal.but(allowed=possible)
+    same = (other for other in whole if other.at == written(path))
+    return next((other.but(path=refusal.path) for other in same), refusal)
+
+
+def collected(check: Callable[P, Iterable[Refusal]]) -> Callable[P, None]:
+    """Decorates a check that yields refusals: a call raises all of them together. It ends where it
+    reads a refused field."""
+
+    @functools.wraps(check)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        refusals = Refusals()
+        with refusals:
+            for refusal in check(*args, **kwargs):
+                refusals.add(refusal)
+        refusals.check()
+
+    return run
 
 
 def unset(args: Any, names: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from ..cluster import GpuPool
 from ..decode import unknown
 from ..effect import Sent
 from ..limits import DNS_LABEL, UNIQUE, limit_refusals, matching
-from ..refusal import Refusal
+from ..refusal import Refusal, Refusals
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",
@@ -206,6 +206,23 @@ class BatchArgs:
         """The queues that hand out the pool: one, or one per team that shares it."""
         return [name for name, queue in self.queues.items() if pool in queue.pools]
 
+    def _queue(self, name: str) -> QueueArgs:
+        if name not in self.queues:
+            allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
+            raise Refusal("queue", "is not a queue", given=name, remedy=allowed)
+        return self.queues[name]
+
+    def check_names(self, args: Any) -> None:
+        """Raises the refusals of a queue and a priority that pods name and that do not exist."""
+        refusals = Refusals()
+        with refusals:
+            if "queue" in args.__dataclass_fields__ and args.queue is not None:
+                with refusals:
+                    self._queue(args.queue)
+                if args.priority is not None:
+                    self.check_priority("priority", args.priority)
+        refusals.check()
+
     def check_queue(self, asked: QueueRequest) -> None:
         """Raises ValueError if the job could never leave its queue."""
         name, pool = asked.queue, asked.pool
@@ -225,10 +242,7 @@ class BatchArgs:
                     "of a queue; set it, or choose another pool",
                 )
             return
-        if name not in self.queues:
-            allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
-            raise Refusal("queue", "is not a queue", given=name, remedy=allowed)
-        args = self.queues[name]
+        args = self._queue(name)
         if asked.namespace not in args.namespaces:
             raise Refusal(
                 "queue",

@@ -6,21 +6,25 @@ could never run.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..decode import at, decode, decode_map, unknown
+from ..decode import at, decode_map, read_partly, unknown
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
-from ..gpu.workload_args import WorkloadArgs
+from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
+from ..limits import is_given
 from ..refusal import UNKNOWN_POOL, Keys, Refusal, Refusals
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 
 Pools = Mapping[str, GpuPool]
+Pods = TypeVar("Pods", bound=GpuPodArgs | TrainingArgs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,41 +44,50 @@ def read_batch(
 ) -> BatchArgs | None:
     """Reads the config's `batch`, whose key is `path`, with the teams' queues added; None if
     nothing in it is enabled."""
-    args = decode(path, BatchArgs, value)
-    for name, queue in args.queues.items():
-        for position, pool in enumerate(queue.pools):
-            quota = pool_at((path, "queues", name, "pools", position), pool, pools)
-            at((path, "queues", name), queue.quota, quota)
-    if of_teams:
-        if isinstance(value, Mapping) and value.get("jobSet") is False:
+    refusals = Refusals()
+    args = read_partly(path, BatchArgs, value, refusals)
+    if args is None:
+        raise refusals.first()
+    with refusals:
+        for name, queue in args.queues.items():
+            for position, pool in enumerate(queue.pools):
+                with refusals:
+                    quota = pool_at((path, "queues", name, "pools", position), pool, pools)
+                    at((path, "queues", name), queue.quota, quota)
+    with refusals:
+        if of_teams and isinstance(value, Mapping) and value.get("jobSet") is False:
             raise Refusal(
                 (path, "jobSet"),
                 "is false, and teams submit their jobs as JobSets; drop the key, or teams",
             )
-        args = at(path, args.joined, of_teams)
-    if args.priorities and not args.queues:
-        raise Refusal(
-            (path, "priorities"),
-            "has no effect without queues; add batch.queues or teams, or drop the key",
-        )
-    if args.pods_ready_minutes is not None and not args.queues:
-        raise Refusal(
-            (path, "podsReadyMinutes"),
-            "is for jobs of queues, and there is none; add batch.queues or teams, or drop the key",
-        )
+    with refusals:
+        if of_teams:
+            args = at(path, args.joined, of_teams)
+    with refusals:
+        if args.priorities and not (args.queues or of_teams):
+            raise Refusal(
+                (path, "priorities"),
+                "has no effect without queues; add batch.queues or teams, or drop the key",
+            )
+    with refusals:
+        if is_given(args, "pods_ready_minutes") and not (args.queues or of_teams):
+            raise Refusal(
+                (path, "podsReadyMinutes"),
+                "is for jobs of queues, and there is none",
+                remedy="add batch.queues or teams, or drop the key",
+            )
+    refusals.check()
     return args if args.job_set or args.queues else None
 
 
 def read_workloads(path: str, value: object, available: Available) -> Mapping[str, WorkloadArgs]:
     """Reads the config's `workloads`, whose key is `path`."""
-    workloads = decode_map(path, WorkloadArgs, value)
-    refusals = Refusals()
-    for name, workload in workloads.items():
-        with refusals:
-            pool = pool_at((path, name, "pool"), workload.pool, available.pools)
-            check_pods(f"{path}.{name}", workload, _request(workload, pool), available)
-    refusals.check()
-    return workloads
+    return read_pods(path, WorkloadArgs, value, available)
+
+
+def read_services(path: str, value: object, available: Available) -> Mapping[str, ServiceArgs]:
+    """Reads the config's `services`, whose key is `path`."""
+    return read_pods(path, ServiceArgs, value, available)
 
 
 def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs | None:
@@ -82,10 +95,14 @@ def read_gpu_test(path: str, value: object, available: Available) -> GpuTestArgs
     cannot be tested this way."""
     if not value:
         return None
-    args = decode(path, GpuTestArgs, value)
-    _check_pinned(path, args.image)
-    for position, name in enumerate(args.pools):
-        at(path, args.check_on, pool_at((path, "pools", position), name, available.pools))
+    refusals = Refusals()
+    if args := read_partly(path, GpuTestArgs, value, refusals):
+        with refusals:
+            _check_pinned(path, args.image)
+        for position, name in enumerate(getattr(args, "pools", ())):
+            with refusals:
+                at(path, args.check_on, pool_at((path, "pools", position), name, available.pools))
+    refusals.check()
     return args
 
 
@@ -93,19 +110,49 @@ def read_training_jobs(
     path: str, value: object, available: Available
 ) -> Mapping[str, TrainingArgs]:
     """Reads the config's `trainingJobs`, whose key is `path`."""
-    jobs, batch = decode_map(path, TrainingArgs, value), available.batch
-    if jobs and not (batch and batch.job_set):
+    if value and not (available.batch and available.batch.job_set):
         raise Refusal(path, "need the JobSet controller", remedy="set batch.jobSet to true")
-    for name, job in jobs.items():
-        pool = pool_at((path, name, "pool"), job.pool, available.pools)
-        if job.queue is None and (owners := batch.owners(job.pool) if batch else []):
-            raise Refusal(
-                (path, name, "queue"),
-                f"is missing, and the GPUs of pool {job.pool} are handed out by queue "
-                f"{' or '.join(owners)}; set it",
-            )
-        check_pods(f"{path}.{name}", job, job.request(pool), available)
-    return jobs
+    return read_pods(path, TrainingArgs, value, available)
+
+
+def read_pods(path: str, kind: type[Pods], value: object, available: Available) -> dict[str, Pods]:
+    """Reads and checks a block of pods, each entry on one pool; an entry with a refused setting as
+    far as possible."""
+    refusals, batch = Refusals(), available.batch or BatchArgs()
+    entries = decode_map(path, kind, value, refusals)
+    for name, args in entries.items():
+        entry = f"{path}.{name}"
+        with refusals:
+            at(entry, batch.check_names, args)
+        with refusals:
+            at(entry, args.check_names, available.auxiliary)
+        with refusals:
+            pool = pool_at((entry, "pool"), args.pool, available.pools)
+            refusals.narrow(entry, partial(args.possible_on, pool))
+            check_pods(entry, args, at(entry, _request, args, pool, batch), available)
+    refusals.check()
+    return dict(entries)
+
+
+def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -> QueueRequest:
+    if isinstance(args, GpuPodArgs):
+        waits = isinstance(args, WorkloadArgs)
+        return QueueRequest(
+            queue=args.queue if waits else None,
+            priority=args.priority if waits else None,
+            namespace=args.namespace,
+            pool=pool,
+            pods=args.pods,
+            gpus=args.gpus,
+            long_running=args.long_running,
+        )
+    if args.queue is None and (owners := batch.owners(args.pool)):
+        raise Refusal(
+            "queue",
+            f"is missing, and the GPUs of pool {args.pool} are handed out by queue "
+            f"{' or '.join(owners)}; set it",
+        )
+    return args.request(pool)
 
 
 def check_pods(
@@ -138,37 +185,9 @@ def _check_pinned(path: str, image: str) -> None:
         )
 
 
-def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
-    return QueueRequest(
-        queue=workload.queue,
-        priority=workload.priority,
-        namespace=workload.namespace,
-        pool=pool,
-        pods=workload.pods,
-        gpus=workload.gpus,
-        long_running=workload.kind != "job",
-    )
-
-
 def pool_at(path: Keys, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
         allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
         raise Refusal(path, "is not a pool", given=name, remedy=allowed, code=UNKNOWN_POOL)
     return pools[name]
-
-
-def read_services(path: str, value: object, available: Available) -> Mapping[str, ServiceArgs]:
-    """Reads the config's `services`, whose key is `path`."""
-    services = decode_map(path, ServiceArgs, value)
-    for name, args in services.items():
-        request = QueueRequest(
-            queue=None,
-            namespace=args.namespace,
-            pool=pool_at((path, name, "pool"), args.pool, available.pools),
-            pods=args.pods,
-            gpus=args.gpus,
-            long_running=True,
-        )
-        check_pods(f"{path}.{name}", args, request, available)
-    return services

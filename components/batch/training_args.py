@@ -13,7 +13,7 @@ from ..effect import Sent, Silent
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..limits import VARIABLE, Hint, Limit, none_of, refusal
-from ..refusal import Refusal, Refusals
+from ..refusal import Refusal, Refusals, collected
 from .batch_args import QueueRequest
 
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
@@ -134,17 +134,25 @@ class TrainingArgs(PodArgs):
             gpus=self.worker_gpus(pool),
         )
 
-    def check_fits(self, pool: GpuPool) -> None:
+    def possible_on(self, pool: GpuPool, key: str) -> Sequence[int]:
+        """What `pool` allows for a setting, if that is not what its limits allow."""
+        if key != "gpus":
+            return ()
+        whole = pool.topology is not None and self.queue and self.nodes > 1
+        return [pool.gpus_per_node] if whole else pool.gpus_per_pod
+
+    @collected
+    def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
         """Raises ValueError if `pool` could never run all workers at once."""
         if pool.sharing is not None:
-            raise Refusal(
+            yield Refusal(
                 "pool",
                 f"{pool.name} shares its GPUs, and NCCL needs whole GPUs",
                 remedy="use a pool without sharing",
             )
         gpus = self.worker_gpus(pool)
         if gpus not in pool.gpus_per_pod:
-            raise Refusal(
+            yield Refusal(
                 "gpus",
                 f"is not possible for a pod on pool {pool.name}",
                 given=gpus,
@@ -153,14 +161,15 @@ class TrainingArgs(PodArgs):
         self.check_node(pool, gpus)
         self._check_topology(pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
-            raise Refusal(
+            yield Refusal(
                 "nodes",
                 f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",
                 given=self.nodes,
                 remedy="lower it, or raise maxNodes",
             )
 
-    def _check_topology(self, pool: GpuPool) -> None:
+    @collected
+    def _check_topology(self, pool: GpuPool) -> Iterator[Refusal]:
         for key, level in (
             ("requiredTopology", self.required_topology),
             ("preferredTopology", self.preferred_topology),
@@ -168,29 +177,29 @@ class TrainingArgs(PodArgs):
             if level is None:
                 continue
             if pool.topology is None:
-                raise Refusal(
+                yield Refusal(
                     key,
                     f"Kueue does not know where nodes of pool {pool.name} are",
                     remedy="set topologyAware: true for the pool, or drop the key",
                 )
-            if level not in pool.topology:
-                raise Refusal(
+            elif level not in pool.topology:
+                yield Refusal(
                     key,
                     f"is not a label that says where nodes of pool {pool.name} are",
                     given=level,
                     allowed=pool.topology,
                 )
             if self.queue is None:
-                raise Refusal(key, "has no effect without a queue", remedy="set queue, or drop it")
+                yield Refusal(key, "has no effect without a queue", remedy="set queue, or drop it")
         if self.required_topology is not None and pool.all_at_once is not None:
-            raise Refusal(
+            yield Refusal(
                 "requiredTopology",
                 f"the cloud starts nodes of the queued pool {pool.name} anywhere in a zone, and "
                 "would bill them while the job cannot start; use preferredTopology",
             )
         whole = self.worker_gpus(pool) == pool.gpus_per_node
         if pool.topology is not None and self.queue and self.nodes > 1 and not whole:
-            raise Refusal(
+            yield Refusal(
                 "gpus",
                 f"{self.worker_gpus(pool)} leaves room for another worker on a node of the "
                 f"topology-aware pool {pool.name}, where Kueue would place it although each "

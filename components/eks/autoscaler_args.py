@@ -1,7 +1,7 @@
 """The settings of Cluster Autoscaler, for the cluster and for a pool."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ from ..catalog import images
 from ..decode import camel
 from ..effect import Sent
 from ..limits import IMAGE, Limit, check_limits, matching, pattern
-from ..refusal import Refusal
+from ..refusal import Refusal, collected
 
 Duration = Annotated[
     str,
@@ -163,27 +163,29 @@ class EksPoolAutoscalerArgs:
         }
 
 
-def check_priorities(options: EksAutoscalerArgs | None) -> None:
+@collected
+def check_priorities(options: EksAutoscalerArgs | None) -> Iterator[Refusal]:
     """Raises ValueError if Cluster Autoscaler would not follow an order of choices.
 
     Groups that differ only in how they are bought count as similar, so balancing would spread new
     nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
     """
     if options is None:
-        raise Refusal(
+        yield Refusal(
             "fallback",
             "needs flags of Cluster Autoscaler, and that of the cluster is its owner's",
             remedy="set cluster.scaler to karpenter or auto-mode, drop the key, or, if the "
             "cluster has no autoscaler, set cluster.autoscaler to {} to install one here",
         )
+        return
     if options.expander == "priority":
-        raise Refusal(
+        yield Refusal(
             "fallback",
             "the stack writes the order into the ConfigMap of the priority expander, and "
             "cluster.autoscaler.expander priority leaves that to you; take another expander",
         )
     if options.balance_similar_node_groups:
-        raise Refusal(
+        yield Refusal(
             "fallback",
             "cluster.autoscaler.balanceSimilarNodeGroups spreads new nodes over all choices",
             remedy="drop one of the two",

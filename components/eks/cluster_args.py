@@ -2,10 +2,10 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Interval, MinLen
 
@@ -23,12 +23,13 @@ from ..limits import (
     Example,
     Hint,
     Limit,
+    Order,
     limit_refusals,
     matching,
     one_of,
 )
 from ..on_change import NEVER, OnChange, kept
-from ..refusal import Keys, Refusal
+from ..refusal import Keys, Range, Refusal, collected
 from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -126,6 +127,8 @@ class EksSystemPoolArgs:
     """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
     minutes. With a single system node, any budget of `minAvailable: 1` protects its pod."""
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
+
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         with refusals:
@@ -134,13 +137,6 @@ class EksSystemPoolArgs:
                     "instanceTypes",
                     f"{', '.join(self.instance_types)} have different architectures, and an image "
                     "supports only one; list types of one architecture",
-                )
-        with refusals:
-            if self.max_nodes < self.min_nodes:
-                raise Refusal(
-                    "maxNodes",
-                    f"is below minNodes {self.min_nodes}; raise it",
-                    given=self.max_nodes,
                 )
         with refusals:
             check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
@@ -335,6 +331,12 @@ class EksClusterArgs:
                 )
         refusals.check()
 
+    def possible(self, key: str) -> Range | Sequence[str] | None:
+        """What the other settings allow for this one."""
+        if key == "version":
+            return supported(date.today())
+        return Range(None, self.system_pool.min_nodes) if key == "karpenter.replicas" else None
+
     def _check_access(self) -> None:
         check_principals(self.users, self.admins)
         if not self.authorized_networks and not self.private_endpoint:
@@ -379,15 +381,16 @@ class EksClusterArgs:
         """The system pool; None with Auto Mode, which starts nodes for system pods itself."""
         return None if SCALERS[self.scaler].serves_system else self.system_pool
 
-    def _check_auto_mode(self) -> None:
+    @collected
+    def _check_auto_mode(self) -> Iterator[Refusal]:
         if self.system_pool != EksSystemPoolArgs():
-            raise Refusal(
+            yield Refusal(
                 "systemPool",
                 "is a node group, and Auto Mode starts nodes for system pods itself; drop the key",
             )
         for addon in ADDONS:
             if addon.auto_mode and addon.name in self.addon_versions:
-                raise Refusal(
+                yield Refusal(
                     ("addonVersions", addon.name),
                     "is part of Auto Mode, in the version that EKS chooses; drop it",
                 )
@@ -442,22 +445,25 @@ class EksClusterArgs:
         check_partition([*admins, *principals(self.users)], region)
 
 
-def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: bool = False) -> None:
+@collected
+def check_options(
+    scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: bool = False
+) -> Iterator[Refusal]:
     """Raises ValueError for options of a scaler that the cluster does not use, and for `ssm` where
     it has no effect: https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html."""
     if ssm and scaler == "auto-mode":
-        raise Refusal(
+        yield Refusal(
             "ssm",
             "is not possible with scaler auto-mode, whose nodes Systems Manager cannot access",
             remedy="drop it, and use kubectl debug node/NODE instead",
         )
     if autoscaler and scaler != "cluster-autoscaler":
-        raise Refusal(
+        yield Refusal(
             "autoscaler",
             f"has options of Cluster Autoscaler, and scaler is {scaler}; drop one of the two",
         )
     if karpenter and scaler != "karpenter":
-        raise Refusal(
+        yield Refusal(
             "karpenter",
             f"has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: karpenter",
         )
@@ -509,16 +515,21 @@ def check_support(
         )
     if catalog.support(version, today) == "ended":
         ended = catalog.KUBERNETES_VERSIONS[version].extended_until
-        allowed = [
-            minor
-            for minor in catalog.KUBERNETES_VERSIONS
-            if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
-        ]
         raise Refusal(
             "version",
-            f"is a Kubernetes minor that EKS ended on {ended}; allowed: {', '.join(allowed)}",
+            f"is a Kubernetes minor that EKS ended on {ended}",
             given=version,
+            allowed=supported(today),
         )
+
+
+def supported(today: date) -> list[str]:
+    """The minors that EKS and Cluster Autoscaler both have."""
+    return [
+        minor
+        for minor in catalog.KUBERNETES_VERSIONS
+        if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
+    ]
 
 
 def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Interval, MinLen
 
@@ -12,7 +12,7 @@ from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..decode import shown
 from ..effect import Sent
-from ..limits import POOL_NAME, UNIQUE, Hint, Limit, limit_refusals
+from ..limits import POOL_NAME, UNIQUE, Hint, Limit, Order, limit_refusals
 from ..on_change import Verdict
 from ..refusal import Refusal
 from .autoscaler_args import EksPoolAutoscalerArgs
@@ -90,6 +90,8 @@ class EksCpuPoolArgs:
     spot: Annotated[bool, Sent("NodeGroup capacityType")] = False
     """Whether the nodes are Spot instances."""
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         with refusals:
@@ -99,13 +101,6 @@ class EksCpuPoolArgs:
                     "instanceTypes",
                     f"{', '.join(self.instance_types)} differ in architecture or size",
                     remedy="put each into its own pool",
-                )
-        with refusals:
-            if self.min_nodes > self.max_nodes:
-                raise Refusal(
-                    "minNodes",
-                    f"is above maxNodes {self.max_nodes}; lower it",
-                    given=self.min_nodes,
                 )
         with refusals:
             check_taints(self.taints, ())

@@ -36,6 +36,7 @@ from .cluster_args import (
     check_options,
     check_partition,
     check_support,
+    supported,
 )
 from .cpu_pool_args import CpuPools, check_places, replaced
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
@@ -169,6 +170,10 @@ class EksExistingClusterArgs:
     ] = field(default_factory=dict)
     """Tags of every instance and volume of the pools, for billing. A change recycles their
     nodes."""
+
+    def possible(self, key: str) -> Sequence[str] | None:
+        """What the other settings allow for this one."""
+        return supported(date.today()) if key == "version" else None
 
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
@@ -325,33 +330,38 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> None:
 def unfit(
     args: EksExistingClusterArgs, region: str, status: str, version: str, mode: str,
     ip_family: str, auto_mode: bool,
-) -> str:  # fmt: skip
+) -> Refusal | None:  # fmt: skip
     """Why GPU pools cannot be added to a cluster of the region with these properties, as EKS
-    reports them, starting with the key; empty if they can."""
+    reports them; None if they can."""
     name = args.existing
     if status not in ("ACTIVE", "UPDATING"):
-        return f"existing: {name} is {status} in EKS; wait until it is ACTIVE, or name another"
+        remedy = "wait until it is ACTIVE, or name another"
+        return Refusal("existing", f"{name} is {status} in EKS", remedy=remedy)
     if version != args.version:
-        return (
-            f"version: {args.version!r} is not the version of {name}, which runs Kubernetes "
-            f'{version}; set it to "{version}"'
+        return Refusal(
+            "version",
+            f"{args.version!r} is not the version of {name}, which runs Kubernetes "
+            f'{version}; set it to "{version}"',
         )
     if mode == "CONFIG_MAP":
-        return (
-            f"existing: {name} has authentication mode CONFIG_MAP and accepts no access entry for "
+        return Refusal(
+            "existing",
+            f"{name} has authentication mode CONFIG_MAP and accepts no access entry for "
             f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
             f"--region {region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps "
-            "aws-auth"
+            "aws-auth",
         )
     if SCALERS[args.scaler].serves_system and not auto_mode:
-        return (
-            f"scaler: {name} does not have Auto Mode on; ask its owner to turn it on, or set "
-            "cluster-autoscaler or karpenter"
+        return Refusal(
+            "scaler",
+            f"{name} does not have Auto Mode on; ask its owner to turn it on, or set "
+            "cluster-autoscaler or karpenter",
         )
     if ip_family == "ipv6" and args.network.cni_policy:
         # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html
-        return (
-            f"network.cniPolicy: {name} has pods with IPv6 addresses, for which AWS has no policy; "
-            "set it to false, and have its owner give the addon vpc-cni its own role"
+        return Refusal(
+            "network.cniPolicy",
+            f"{name} has pods with IPv6 addresses, for which AWS has no policy; "
+            "set it to false, and have its owner give the addon vpc-cni its own role",
         )
-    return ""
+    return None

@@ -137,8 +137,8 @@ def _fitting(
     mode = cluster.access_configs[0].authentication_mode
     family = cluster.kubernetes_network_configs[0].ip_family
     auto = any(compute.enabled for compute in cluster.compute_configs or ())
-    if reason := unfit(args, region, cluster.status, cluster.version, mode, family, auto):
-        raise pulumi.RunError(f"gpu-cluster:cluster.{reason}")
+    if refused := unfit(args, region, cluster.status, cluster.version, mode, family, auto):
+        raise pulumi.RunError(f"gpu-cluster:cluster.{refused}")
     return cluster.endpoint, cluster.certificate_authorities[0].data
 
 

@@ -90,6 +90,11 @@ class EksNetworkArgs:
                 )
         refusals.check()
 
+    def possible(self, key: str) -> None:
+        """Raises the refusal of a setting that an existing VPC has itself."""
+        if self.subnet_ids:
+            self.check_given({"subnet_ids", key})
+
     @staticmethod
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError for settings of the stack's own VPC together with existing subnets."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval, Len, MinLen
 
@@ -16,9 +16,9 @@ from ..decode import at, camel, shown
 from ..discovery import discovery_labels
 from ..effect import Sent, Silent
 from ..fallback import check_keys
-from ..limits import UNIQUE, Example, Hint, Limit, limit_refusals, none_of, one_of
+from ..limits import UNIQUE, Example, Hint, Limit, Order, limit_refusals, none_of, one_of
 from ..on_change import OnChange
-from ..refusal import Range, Refusal
+from ..refusal import Range, Refusal, Refusals, collected
 from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
@@ -88,6 +88,14 @@ _INSTANCE_TYPE = Limit(
     _not_an_instance_type,
     {"enum": [name for name in catalog.INSTANCE_TYPES if catalog.refusal(name) is None]},
 )
+
+
+# ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
+_OF_AUTO_MODE = {
+    "diskSizeGb": Range(LEAST_DISK_GIB, 59000),
+    "diskThroughput": Range(catalog.GP3_THROUGHPUT[0], 1000),
+    "diskIops": Range(catalog.GP3_IOPS[0], AUTO_MODE_IOPS),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +299,9 @@ class EksGpuNodeGroupArgs:
     ] = field(default_factory=EksPoolKarpenterArgs)
     """How nodes of this pool are removed, with `cluster.scaler` karpenter or auto-mode."""
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+    POSSIBLE_WITH: ClassVar = {"auto-mode": _OF_AUTO_MODE}
+
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         refusals.each(self._check_instance_types, self._check_image)
@@ -298,7 +309,7 @@ class EksGpuNodeGroupArgs:
             if self.sharing is not None:
                 self._check_sharing(self.sharing)
         with refusals:
-            self._check_counts()
+            check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
         with refusals:
             reservations.check_choices(self.fallback)
         with refusals:
@@ -438,18 +449,26 @@ class EksGpuNodeGroupArgs:
 
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
-        places = self._places_in(cluster)
-        check_scaler(self, cluster.scaler, type(cluster))
-        self._check_topology()
-        reservations.check_scaler(self.reservation, cluster.scaler)
-        if self.fallback:
-            self._check_fallback(name, cluster)
-        if SCALERS[cluster.scaler].serves_system:
-            self._check_auto_mode()
-            at("karpenter", self.karpenter.check_auto_mode)
-        most = AUTO_MODE_IOPS if SCALERS[cluster.scaler].serves_system else catalog.GP3_IOPS[1]
-        check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most)
-        self._check_in(cluster, places)
+        places, refusals = self._places_in(cluster), Refusals()
+        auto_mode = SCALERS[cluster.scaler].serves_system
+        with refusals:
+            check_scaler(self, cluster.scaler, type(cluster))
+        refusals.each(self._check_topology)
+        with refusals:
+            reservations.check_scaler(self.reservation, cluster.scaler)
+        with refusals:
+            if self.fallback:
+                self._check_fallback(name, cluster)
+        if auto_mode:
+            refusals.each(self._check_auto_mode)
+            with refusals:
+                at("karpenter", self.karpenter.check_auto_mode)
+        with refusals:
+            most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
+            check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most)
+        with refusals:
+            self._check_in(cluster, places)
+        refusals.check()
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
             # The values of a real cluster are known later; this checks that they can be merged with
@@ -486,24 +505,21 @@ class EksGpuNodeGroupArgs:
                 f"long; allowed: {len(name) - longest + _MAX_PREFIX} characters",
             )
 
-    def _check_auto_mode(self) -> None:
+    @collected
+    def _check_auto_mode(self) -> Iterator[Refusal]:
         for kind in self.instance_types:
             family = kind.partition(".")[0]
             if family not in catalog.AUTO_MODE_FAMILIES:
-                raise Refusal(
+                yield Refusal(
                     "instanceTypes",
                     f"{kind} is not possible with cluster.scaler auto-mode: EKS Auto Mode has no "
                     f"instances of the family {family}",
                     remedy="choose another, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
-        # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
-        for key, value, allowed in (
-            ("diskSizeGb", self.disk_size_gb, Range(LEAST_DISK_GIB, 59000)),
-            ("diskThroughput", self.disk_throughput, Range(catalog.GP3_THROUGHPUT[0], 1000)),
-            ("diskIops", self.disk_iops, Range(catalog.GP3_IOPS[0], AUTO_MODE_IOPS)),
-        ):
-            if value > (allowed.most or 0):
-                raise Refusal(
+        values = (self.disk_size_gb, self.disk_throughput, self.disk_iops)
+        for (key, allowed), value in zip(_OF_AUTO_MODE.items(), values, strict=True):
+            if value not in allowed:
+                yield Refusal(
                     key,
                     "is not possible with cluster.scaler auto-mode",
                     given=value,
@@ -578,19 +594,20 @@ class EksGpuNodeGroupArgs:
         chosen = self.subnet_ids if cluster.network.subnet_ids else self.zones
         return tuple(chosen) or cluster.network.places
 
-    def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
+    @collected
+    def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[Refusal]:
         network = cluster.network
         for key, other, chosen, offered in (
             ("zones", "subnetIds", self.zones, network.zones),
             ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
             if chosen and not offered:
-                raise Refusal(
+                yield Refusal(
                     key, f"the cluster's network is configured by the key {other}; use that"
                 )
-            for place in chosen:
+            for place in chosen if offered else ():
                 if place not in offered:
-                    raise Refusal(
+                    yield Refusal(
                         key, "is not in the cluster's network", given=place, allowed=offered
                     )
         key = "subnetIds" if network.subnet_ids else "zones"
@@ -603,7 +620,7 @@ class EksGpuNodeGroupArgs:
             and cluster.version in catalog.AMI_RELEASES
             and not re.fullmatch(rf"{re.escape(cluster.version)}\.[0-9]+-[0-9]{{8}}", release)
         ):
-            raise Refusal(
+            yield Refusal(
                 "releaseVersion",
                 f"is not an image for Kubernetes {cluster.version}",
                 given=release,
@@ -680,40 +697,42 @@ class EksGpuNodeGroupArgs:
                 "autoscaler chose; remove it after this update"
             )
 
-    def _check_instance_types(self) -> None:
+    @collected
+    def _check_instance_types(self) -> Iterator[Refusal]:
         first = self.instance_type
         for position, name in enumerate(self.instance_types[1:], start=1):
             row = catalog.INSTANCE_TYPES[name]
             if (row.gpus, row.gpu_model, row.arch) != (first.gpus, first.gpu_model, first.arch):
-                raise Refusal(
+                yield Refusal(
                     ("instanceTypes", position),
                     f"{name} has {_shape(row)}, {first.name} has {_shape(first)}",
                     remedy="put only instance types with the same GPUs into one pool",
                 )
-            if row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
-                raise Refusal(
+            elif row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
+                yield Refusal(
                     ("instanceTypes", position),
                     f"{name} is smaller than {first.name}; put the smallest first: the "
                     "autoscaler assumes that all have the resources of the first",
                 )
         accelerator = catalog.accelerator_label(self.gpu_model)
         if self.accelerator not in (None, accelerator):
-            raise Refusal(
+            yield Refusal(
                 "accelerator",
                 f"contradicts {first.name}, which carries {accelerator}; drop one of the two",
                 given=self.accelerator,
             )
         if self.gpus_per_node not in (None, self.gpus):
-            raise Refusal(
+            yield Refusal(
                 "gpusPerNode",
                 f"contradicts {first.name}, which carries {self.gpus}; drop the key",
                 given=self.gpus_per_node,
             )
 
-    def _check_image(self) -> None:
+    @collected
+    def _check_image(self) -> Iterator[Refusal]:
         release = self.release_version if self.device_plugin == "nvidia" else None
         if self.os == "al2023" and release and release[-8:] < catalog.TOOLKIT_SINCE:
-            raise Refusal(
+            yield Refusal(
                 "releaseVersion",
                 "has an NVIDIA toolkit older than 1.18, with which GPU pods do not start; give "
                 f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest",
@@ -721,22 +740,22 @@ class EksGpuNodeGroupArgs:
             )
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if refused := catalog.image_refusal(instance, self.os, self.release_version):
-                raise Refusal(*refused)
+                yield Refusal(*refused)
         if self.ami_id is not None and self.release_version is not None:
-            raise Refusal(
+            yield Refusal(
                 "releaseVersion",
                 "applies only to EKS images, and amiId names another image; drop one of the two",
             )
         if self.device_plugin == "none" and self.os == "bottlerocket":
             # The setting that disables it was merged after Bottlerocket 1.54, the newest release
             # with documented settings (bottlerocket-core-kit PR 914, read 2026-11-24).
-            raise Refusal(
+            yield Refusal(
                 "devicePlugin",
                 "none cannot be combined with os bottlerocket, whose host runs the device plugin "
                 "as a service; use os al2023",
             )
         if self.ami_type not in (None, self.image):
-            raise Refusal(
+            yield Refusal(
                 "amiType",
                 f"contradicts os {self.os} on {self.instance_type.name}, which is {self.image}",
                 given=self.ami_type,
@@ -771,6 +790,16 @@ class EksGpuNodeGroupArgs:
                 "pods only on nodes that exist; drop the key",
             )
         check_fixed(self.min_nodes, self.max_nodes)
+
+    def possible(self, key: str) -> Range | Sequence[int] | None:
+        """What the other settings allow for this one."""
+        if key == "gpusPerNode":
+            return [self.gpus]
+        if key == "minNodes":
+            return [0] if self.fallback or "capacity-block" in self.purchases else None
+        rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)
+        most = [row.max_pods for row in rows if row.max_pods is not None]
+        return Range(None, min(most)) if key == "kubelet.maxPods" and most else None
 
     @property
     def max_pods(self) -> int | None:
@@ -812,13 +841,6 @@ class EksGpuNodeGroupArgs:
             gpu_model=self.gpu_model,
             release_version=self.release_version,
         )
-
-    def _check_counts(self) -> None:
-        if self.min_nodes > self.max_nodes:
-            raise Refusal(
-                "minNodes", f"is above maxNodes {self.max_nodes}; lower it", given=self.min_nodes
-            )
-        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
 
 
 def _shape(row: catalog.InstanceType) -> str:

@@ -1,12 +1,12 @@
 """The EC2 reservations that the nodes of a GPU node group use."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from ..catalog.eks import InstanceType
 from ..limits import matching
-from ..refusal import Keys, Refusal
+from ..refusal import Keys, Refusal, collected
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
@@ -73,17 +73,18 @@ def check_order(fallback: Sequence[str]) -> None:
         )
 
 
+@collected
 def check(
     purchases: Sequence[str], reservation: str | None, types: Sequence[InstanceType], min_nodes: int
-) -> None:
+) -> Iterator[Refusal]:
     """Raises ValueError if nodes cannot be bought in this way."""
     block = "capacity-block" in purchases
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
-        raise Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
+        yield Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
     if not reserved and reservation is not None:
         key = "fallback" if len(purchases) > 1 else "capacityType"
-        raise Refusal(
+        yield Refusal(
             "reservation",
             f"is not used with {key} {', '.join(purchases)}",
             remedy=f"name {' or '.join(_RESERVED)} in capacityType or fallback, or drop the key",
@@ -92,13 +93,13 @@ def check(
     for position, way in enumerate(purchases):
         where: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
         if first.blocks == "only" and way != "capacity-block":
-            raise Refusal(
+            yield Refusal(
                 where,
                 f"EC2 has {first.name} only in Capacity Blocks",
                 remedy="set capacityType: capacity-block, with the block's reservation",
             )
-        if first.blocks == "none" and way == "capacity-block":
-            raise Refusal(
+        elif first.blocks == "none" and way == "capacity-block":
+            yield Refusal(
                 where,
                 f"EC2 does not offer {first.name} in Capacity Blocks",
                 remedy="use reservation, with an on-demand Capacity Reservation",
@@ -107,14 +108,14 @@ def check(
         return
     if block and is_group(reservation):
         # eks/latest/userguide/capacity-blocks-mng.html requires a CapacityReservationId.
-        raise Refusal(
+        yield Refusal(
             "reservation",
             "is a resource group, and EKS takes a Capacity Block by its own ID only",
             given=reservation,
             remedy="give that, such as cr-0123456789abcdef0",
         )
     if len(types) > 1 and not is_group(reservation):
-        raise Refusal(
+        yield Refusal(
             "instanceTypes",
             f"{'a Capacity Block' if block else reservation} reserves one instance type",
             remedy="list only that one"
@@ -123,7 +124,7 @@ def check(
             "resource group of several reservations",
         )
     if block and min_nodes:
-        raise Refusal(
+        yield Refusal(
             "minNodes",
             "is not possible with a Capacity Block, whose nodes exist only between its start and "
             "its end; allowed: 0",

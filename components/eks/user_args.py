@@ -77,6 +77,10 @@ class EksUserArgs:
     """The namespaces in which `access` applies; by default, `view` applies in all of them. For
     `edit`, those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
+    def possible(self, key: str) -> Sequence[str]:
+        """What the other settings allow for this one."""
+        return ["view"] if key == "access" and not self.namespaces else ()
+
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         with refusals:

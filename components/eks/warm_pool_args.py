@@ -4,7 +4,7 @@ https://docs.aws.amazon.com/eks/latest/userguide/warm-pools-managed-node-groups.
 1.44.5 (WarmPoolConfig), read 2026-11-24.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from annotated_types import Ge
 from ..catalog import eks as catalog
 from ..effect import Sent
 from ..limits import Example, Hint, Limit, limit_refusals, one_of
-from ..refusal import Refusal
+from ..refusal import Refusal, collected
 
 _STATES = ("stopped", "running")
 
@@ -64,51 +64,52 @@ class EksWarmPoolArgs:
         """How many wait while the pool has so many nodes."""
         return catalog.warm_instances(nodes, self.max_group_prepared_capacity, self.min_size)
 
+    @collected
     def check(
         self, *, nodes: tuple[int, int], purchases: Sequence[str], os: str, own_image: bool
-    ) -> None:
+    ) -> Iterator[Refusal]:
         """Raises ValueError if a pool of `nodes`, least and most, cannot have it."""
         least, most = nodes
         if len(purchases) > 1:
-            raise Refusal(
+            yield Refusal(
                 (),
                 "is not possible with fallback, of which each choice is a node group that would "
                 "have a warm pool of its own; set capacityType instead, or drop the key",
             )
         if "spot" in purchases:
             # docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
-            raise Refusal(
+            yield Refusal(
                 (),
                 "is not possible with capacityType spot, because EC2 Auto Scaling keeps no Spot "
                 "instances warm; set capacityType: on-demand, or drop the key",
             )
         if "capacity-block" in purchases:
-            raise Refusal(
+            yield Refusal(
                 (),
                 "is not possible with capacityType capacity-block, whose instances are paid for "
                 "from its start to its end, stopped or not",
                 remedy="set desiredNodes once the block has started, or drop the key",
             )
         if own_image:
-            raise Refusal(
+            yield Refusal(
                 (),
                 "is not possible with amiId, because EKS has warm pools only with its own images",
                 remedy="drop one of the two",
             )
         if self.reuse_on_scale_in and os == "bottlerocket":
-            raise Refusal(
+            yield Refusal(
                 "reuseOnScaleIn",
                 "true is not possible with os bottlerocket; use os al2023, or drop the key",
             )
         if self.max_group_prepared_capacity > most:
-            raise Refusal(
+            yield Refusal(
                 "maxGroupPreparedCapacity",
                 f"{self.max_group_prepared_capacity} is above maxNodes, so that some instances "
                 f"could never become nodes; {self._possible(least, most)}",
             )
-        if not self.instances(least):
+        elif not self.instances(least):
             possible = f"{self._possible(least, most)}, or set" if least < most else "set"
-            raise Refusal(
+            yield Refusal(
                 "maxGroupPreparedCapacity",
                 f"leaves no instance to wait, because it includes minNodes, which is {least}",
                 given=self.max_group_prepared_capacity,

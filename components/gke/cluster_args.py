@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
 
@@ -13,7 +13,16 @@ from ..catalog import gke as catalog
 from ..catalog.dates import holds
 from ..decode import shown
 from ..effect import Sent
-from ..limits import POOL_NAME, UNIQUE, Limit, limit_refusals, matching, pattern
+from ..limits import (
+    POOL_NAME,
+    UNIQUE,
+    Limit,
+    Order,
+    check_limits,
+    limit_refusals,
+    matching,
+    pattern,
+)
 from ..on_change import Kept, OnChange, Verdict, kept
 from ..refusal import Refusal, Refusals
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
@@ -283,16 +292,10 @@ class GkeSystemPoolArgs:
         assert machine is not None
         return machine.features.boot_disk
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
+
     def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.max_nodes < self.min_nodes:
-                raise Refusal(
-                    "maxNodes",
-                    f"is below minNodes {self.min_nodes}; raise it",
-                    given=self.max_nodes,
-                )
-        refusals.check()
+        check_limits(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Interval
 
@@ -17,12 +17,12 @@ from ..limits import (
     LABEL_VALUE,
     UNIQUE,
     Limit,
-    limit_refusals,
+    Order,
+    check_limits,
     matching,
     node_label_key,
 )
 from ..on_change import Verdict
-from ..refusal import Refusal
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 
@@ -90,16 +90,10 @@ class GkeCpuPoolArgs:
     spot: Annotated[bool, Sent("NodePool nodeConfig.spot")] = False
     """Whether the nodes are Spot machines."""
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+
     def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.min_nodes > self.max_nodes:
-                raise Refusal(
-                    "minNodes",
-                    f"is above maxNodes {self.max_nodes}; lower it",
-                    given=self.min_nodes,
-                )
-        refusals.check()
+        check_limits(self)
 
     @property
     def machine(self) -> catalog.MachineType:

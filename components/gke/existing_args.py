@@ -222,8 +222,6 @@ _DRIVERS: Mapping[str, tuple[str, str]] = {
 """Field of `AddonsConfig` -> the driver's name for users, and the addon's name for gcloud's
 --update-addons (cloud.google.com/sdk/gcloud/reference/container/clusters/update, 2026-11-24)."""
 DRIVER_ADDONS = tuple(_DRIVERS)
-OTHER_BLOCKS = ("gpuPools", "serviceAccounts", "volumeClaims", "monitoring")
-"""Blocks other than `cluster` that a line of `unfit` may refer to."""
 
 
 def own_account(args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]]) -> bool:
@@ -257,49 +255,57 @@ def unfit(
     *,
     project: str,
     stack: str,
-) -> Iterator[str]:
-    """A line, starting with the key, for each reason why the pools, or what `runs`, do not fit the
-    cluster. `stack`: the label that identifies the stack's own pools."""
+) -> Iterator[Refusal]:
+    """Why the pools, or what `runs`, do not fit the cluster. `stack`: the label that identifies the
+    stack's own pools."""
     name = args.existing
     update = gcloud("update", args, project)
     if found.autopilot:
-        yield (
-            f"existing: {name} is an Autopilot cluster, which has no node pools: GKE starts a "
+        yield Refusal(
+            "cluster.existing",
+            f"{name} is an Autopilot cluster, which has no node pools: GKE starts a "
             "node for each pod that requests GPUs; use platform existing for queues and jobs in "
-            "it"
+            "it",
         )
         return
     if found.confidential:
-        yield (
-            f"existing: {name} has Confidential GKE Nodes for the whole cluster, and the pools of "
-            "this stack are not Confidential VMs; name another cluster"
+        yield Refusal(
+            "cluster.existing",
+            f"{name} has Confidential GKE Nodes for the whole cluster, and the pools of "
+            "this stack are not Confidential VMs; name another cluster",
         )
     if not found.workload_pool:
-        yield (
-            f"existing: {name} has no Workload Identity Federation, which the nodes of this stack "
+        yield Refusal(
+            "cluster.existing",
+            f"{name} has no Workload Identity Federation, which the nodes of this stack "
             f"need to hide their own credentials from pods; ask its owner to run {update} "
-            f"--workload-pool={project}.svc.id.goog, which changes no existing node pool"
+            f"--workload-pool={project}.svc.id.goog, which changes no existing node pool",
         )
     if args.version and catalog.meets(found.version, (_exact(args.version),)) is False:
-        yield f"version: {name} runs {found.version}, which is older than {args.version}; lower it"
+        yield Refusal(
+            "cluster.version",
+            f"{name} runs {found.version}, which is older than {args.version}; lower it",
+        )
     for pool, resolved in pools.items():
         if newer := resolved.args.needs_newer(found.version):
-            yield (
-                f"gpuPools.{pool}.{': '.join(newer)}; ask the owner of {name}, {found.version}, to "
-                "upgrade"
-            )
+            remedy = f"ask the owner of {name}, {found.version}, to upgrade"
+            yield Refusal(*newer, remedy=remedy).under("gpuPools", pool)
     for physical, label, owner in found.pools:
-        kind = "gpuPools" if label in pools else "cpuPools" if label in args.cpu_pools else ""
-        if kind and owner != stack:
-            yield (
-                f"{kind}.{label}: the node pool {physical} of {owner or 'another owner'} has the "
+        kind = "gpuPools" if label in pools else "cluster.cpuPools"
+        if (label in pools or label in args.cpu_pools) and owner != stack:
+            yield Refusal(
+                f"{kind}.{label}",
+                f"the node pool {physical} of {owner or 'another owner'} has the "
                 f"label {POOL_LABEL}={label} in {name}, and pods of one pool would run on the "
-                "other's nodes; choose another name"
+                "other's nodes; choose another name",
             )
     yield from _drivers(runs, found, f"{name} does not have; ask its owner to run {update}")
     yield from _metrics(runs, found, name, update)
     if args.network.vpc and found.network and args.network.network_in(project) != found.network:
-        yield f"network.vpc: {name} is in {found.network}; name that network, and its project"
+        yield Refusal(
+            "cluster.network.vpc",
+            f"{name} is in {found.network}; name that network, and its project",
+        )
 
 
 def _exact(version: str) -> str:
@@ -308,7 +314,7 @@ def _exact(version: str) -> str:
     return version if "-" in version else ".".join([*parts, "0"][:3])
 
 
-def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[str]:
+def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[Refusal]:
     rows = [gke_volumes.volume_class(name) for name in sorted(runs.storage_classes)]
     files = any(volume is not None and volume.driver == gke_volumes.FILESTORE for volume in rows)
     disks = any(volume is not None and volume.driver == gke_volumes.DISKS for volume in rows)
@@ -324,30 +330,32 @@ def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[str]:
     for about, addon in needs:
         if addon not in found.drivers:
             what, option = _DRIVERS[addon]
-            yield (
-                f"{about}: need the driver of {what}, which {lacks} "
-                f"--update-addons={option}=ENABLED"
+            yield Refusal(
+                about, f"need the driver of {what}, which {lacks} --update-addons={option}=ENABLED"
             )
 
 
-def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterator[str]:
+def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterator[Refusal]:
     if runs.metrics is None:
         return
     if not found.managed_prometheus:
-        yield (
-            f"monitoring: Google's managed Prometheus, which collects the metrics, is off in "
-            f"{name}; ask its owner to run {update} --enable-managed-prometheus, or drop the block"
+        yield Refusal(
+            "monitoring",
+            "Google's managed Prometheus, which collects the metrics, is off in "
+            f"{name}; ask its owner to run {update} --enable-managed-prometheus, or drop the block",
         )
     if runs.metrics == "exporter" and found.dcgm:
-        yield (
-            f"monitoring.source: {name} collects the metrics of GPUs by GKE's own DCGM, and the "
-            "stack's exporter would be a second one on each node; set it to managed"
+        yield Refusal(
+            "monitoring.source",
+            f"{name} collects the metrics of GPUs by GKE's own DCGM, and the "
+            "stack's exporter would be a second one on each node; set it to managed",
         )
     if runs.metrics == "managed" and not found.dcgm:
-        yield (
-            f"monitoring.source: {name} does not collect the metrics of GPUs; set it to exporter, "
+        yield Refusal(
+            "monitoring.source",
+            f"{name} does not collect the metrics of GPUs; set it to exporter, "
             f"or ask its owner to run {update} --monitoring=EXISTING,DCGM, because "
-            "the list replaces the cluster's"
+            "the list replaces the cluster's",
         )
 
 

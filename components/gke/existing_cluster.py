@@ -10,7 +10,6 @@ from .. import data_source, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
 from .existing_args import (
-    OTHER_BLOCKS,
     FoundCluster,
     GkeExistingClusterArgs,
     gcloud,
@@ -78,10 +77,9 @@ class GkeExistingCluster(pulumi.ComponentResource):
             )
 
             def fitting(cluster: gcp.container.GetClusterResult) -> tuple[str, str | None]:
-                lines = unfit(args, pools, runs, found_in(cluster), project=project, stack=stack)
-                for line in lines:
-                    block = "" if line.startswith(OTHER_BLOCKS) else "cluster."
-                    raise pulumi.RunError(f"gpu-cluster:{block}{line}")
+                refusals = unfit(args, pools, runs, found_in(cluster), project=project, stack=stack)
+                if lines := [f"gpu-cluster:{refused}" for refused in refusals]:
+                    raise pulumi.RunError("\n".join(lines))
                 private = _first(cluster.private_cluster_configs)
                 if private and not private.enable_private_nodes:
                     pulumi.log.warn(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge
 
@@ -12,7 +12,7 @@ from ..decode import shown
 from ..effect import Sent
 from ..limits import Example, Limit, check_limits, pattern
 from ..on_change import OnChange
-from ..refusal import Refusal, unknown_value
+from ..refusal import Range, Refusal, unknown_value
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 
@@ -135,12 +135,14 @@ class GkeGpuMachineArgs:
                 remedy=f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs",
             )
 
-    def possible(self, field: str) -> Sequence[str]:
-        """The values of a field with the values of the others."""
-        if field != "accelerator" or not self.machine_type:
-            return ()
+    def possible(self, key: str) -> Range | Sequence[Any] | None:
+        """What the other settings allow for this one."""
         built_in = self.machine.accelerator
-        return [built_in] if built_in else _attachable()
+        if key == "gpusPerNode":
+            return [self.gpus] if built_in else self.gpu_model.counts
+        if key == "accelerator":
+            return [built_in] if built_in else _attachable()
+        return None
 
     @property
     def machine(self) -> catalog.MachineType:

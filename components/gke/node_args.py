@@ -8,7 +8,7 @@ pkg/computeclass/status/validator/conditions/node_system_misconfigured.go (read 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -24,6 +24,7 @@ from ..limits import (
     UNIQUE,
     Limit,
     between,
+    is_given,
     limit_refusals,
     matching,
     one_of,
@@ -31,7 +32,7 @@ from ..limits import (
     sysctl_for_pods,
 )
 from ..on_change import Kept, OnChange, Verdict
-from ..refusal import Range, Refusal
+from ..refusal import Range, Refusal, collected
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))
@@ -157,11 +158,17 @@ class GkeKubeletArgs:
                 )
         refusals.check()
 
-    def check_node(self, machine: MachineType, disk_gb: int) -> None:
+    def possible(self, key: str) -> Range | None:
+        """What the other settings allow for this one."""
+        high = self.image_gc_high_threshold_percent or 85
+        return Range(None, high - 1) if key == "imageGcLowThresholdPercent" else None
+
+    @collected
+    def check_node(self, machine: MachineType, disk_gb: int) -> Iterator[Refusal]:
         """Raises ValueError for what this machine type with this boot disk does not support."""
         for key in ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope"):
             if getattr(self, key) is not None and not machine.features.numa:
-                raise Refusal(
+                yield Refusal(
                     camel(key), f"{machine.name} does not support NUMA alignment; drop the key"
                 )
         size, files = self.container_log_max_size, self.container_log_max_files
@@ -169,7 +176,7 @@ class GkeKubeletArgs:
         storage = disk_gb + (machine.local_ssd_gib or 0)
         if (size or files) and logs > Decimal(storage * 2**30) / 100:
             key = "containerLogMaxSize" if size else "containerLogMaxFiles"
-            raise Refusal(
+            yield Refusal(
                 key,
                 f"{files or 5} files of {size or '10Mi'} are more than 1 % of the node's "
                 f"{storage} GB; lower it, or raise diskSizeGb",
@@ -234,21 +241,20 @@ class GkeLinuxArgs:
                     )
         refusals.check()
 
-    def check_node(self, machine: MachineType) -> None:
+    @collected
+    def check_node(self, machine: MachineType) -> Iterator[Refusal]:
         """Raises ValueError for what this machine type does not support."""
-        if self.hugepages_1g and not machine.features.gigantic_pages:
-            raise Refusal(
-                "hugepages1g", f"{machine.name} does not support pages of 1 GiB; use hugepages2m"
-            )
+        if self.hugepages_1g:
+            check_gigantic(machine)
         share = 80 if machine.memory_gib >= 30 else 60
         if (most := int(machine.memory_gib * 1024 * share / 100)) < self.hugepages_mib:
-            raise Refusal(
+            yield Refusal(
                 "hugepages1g" if self.hugepages_1g else "hugepages2m",
                 f"the pages take {self.hugepages_mib} MiB",
                 remedy=f"allowed: {share} % of the memory of {machine.name}, {most} MiB",
             )
         if self.sysctls.get("vm.overcommit_memory") == "2" and machine.memory_gib < 15:
-            raise Refusal(
+            yield Refusal(
                 ("sysctls", "vm", "overcommit_memory"),
                 f"2 needs a machine with 15 GiB, and {machine.name} has {machine.memory_gib:g}",
                 remedy="drop it, or use a larger one",
@@ -274,6 +280,14 @@ class GkeLinuxArgs:
             and f"TRANSPARENT_HUGEPAGE_ENABLED_{self.transparent_hugepages.upper()}",
         }
         return {key: value for key, value in config.items() if value is not None}
+
+
+def check_gigantic(machine: MachineType) -> None:
+    """Raises the refusal of a machine type without pages of 1 GiB."""
+    if not machine.features.gigantic_pages:
+        raise Refusal(
+            "hugepages1g", f"{machine.name} does not support pages of 1 GiB; use hugepages2m"
+        )
 
 
 _COMPUTED = (
@@ -307,6 +321,9 @@ LINUX = Annotated[
 ]
 
 
+_BLUE_GREEN = ("batch_node_count", "batch_soak_seconds", "soak_seconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeUpgradeArgs:
     """How GKE replaces a pool's nodes for a new version or changed settings."""
@@ -329,29 +346,33 @@ class GkeUpgradeArgs:
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         with refusals:
-            blue = {
-                "batchNodeCount": self.batch_node_count,
-                "batchSoakSeconds": self.batch_soak_seconds,
-                "soakSeconds": self.soak_seconds,
-            }
-            blue_key = next((key for key, value in blue.items() if value is not None), None)
-            if self.strategy == "surge" and blue_key:
-                raise Refusal(
-                    blue_key, "needs strategy blue-green; drop the key, or set strategy: blue-green"
-                )
-            if self.strategy == "blue-green" and (self.max_surge, self.max_unavailable) != (0, 1):
-                key = "maxSurge" if self.max_surge else "maxUnavailable"
-                value = self.max_surge or self.max_unavailable
-                raise Refusal(key, f"{value} needs strategy surge; drop the key or the strategy")
+            for name in _BLUE_GREEN if self.strategy == "surge" else ():
+                if is_given(self, name):
+                    remedy = "drop the key, or set strategy: blue-green"
+                    refusals.add(Refusal(camel(name), "needs strategy blue-green", remedy=remedy))
+            for name in ("max_surge", "max_unavailable") if self.strategy != "surge" else ():
+                if is_given(self, name):
+                    given = f"{getattr(self, name, '')} ".lstrip()
+                    remedy = "drop the key or the strategy"
+                    refusals.add(
+                        Refusal(camel(name), f"{given}needs strategy surge", remedy=remedy)
+                    )
         with refusals:
-            if not 1 <= self.max_surge + self.max_unavailable <= _MOST_SURGE:
+            allowed = self.possible("maxUnavailable")
+            if allowed and self.max_unavailable not in allowed:
                 raise Refusal(
                     "maxUnavailable",
                     f"is out of range with maxSurge {self.max_surge}",
                     given=self.max_unavailable,
-                    allowed=Range(int(not self.max_surge), _MOST_SURGE - self.max_surge),
+                    allowed=allowed,
                 )
         refusals.check()
+
+    def possible(self, key: str) -> Range | None:
+        """What the other settings allow for this one."""
+        if key != "maxUnavailable":
+            return None
+        return Range(int(not self.max_surge), _MOST_SURGE - self.max_surge)
 
     def soak(self, nodes: int) -> int:
         """The seconds in which an upgrade of this many nodes only waits."""

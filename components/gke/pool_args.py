@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Interval, MinLen
 
@@ -35,11 +35,13 @@ from ..limits import (
     LABEL_VALUE,
     UNIQUE,
     Hint,
+    Order,
+    is_given,
     node_label_key,
     one_of,
 )
 from ..on_change import OnChange, kept
-from ..refusal import Range, Refusal, Refusals
+from ..refusal import Range, Refusal, Refusals, collected
 from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
@@ -53,6 +55,7 @@ from .node_args import (
     NETWORK_TAGS,
     SERVICE_ACCOUNT,
     GkeUpgradeArgs,
+    check_gigantic,
 )  # fmt: skip
 from .sharing_args import GkeSharingArgs
 
@@ -76,6 +79,7 @@ ORDER = Annotated[
     Sent("ComputeClass spec.priorities[]"),
 ]
 MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
+_FLEX_SECONDS = Range(catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS)
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
 
@@ -290,6 +294,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
     replacement starts, and needs twice the quota."""
 
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+
     check_given = staticmethod(check_keys)
 
     def __post_init__(self) -> None:
@@ -298,7 +304,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             # A dataclass with slots is a new class, which zero-argument super() does not find.
             GkeGpuMachineArgs.__post_init__(self)
         refusals.each(
-            self._check_counts, self._check_capacity, self._check_driver, self._check_sharing
+            self._check_capacity, self._check_reservation, self._check_driver, self._check_sharing
         )
         with refusals:
             _ = self._discovered
@@ -337,6 +343,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     "drop it",
                 )
         refusals.check()
+
+    def possible(self, key: str) -> Range | Sequence[Any] | None:
+        """What the other settings allow for this one."""
+        if key == "linux.hugepages1g":
+            at("linux", check_gigantic, self.machine)
+        if key == "capacityType":
+            return self.machine.provisioning
+        if key == "driver" and self.device_plugin != "gke":
+            return ["daemonset", "none"]
+        if key == "driverVersion" and (self.driver != "managed" or self.os_image != "cos"):
+            return ["default"]
+        if key in ("minNodes", "maxRunDurationSeconds") and "flex-start" in self.order:
+            return [0] if key == "minNodes" else _FLEX_SECONDS
+        return GkeGpuMachineArgs.possible(self, key)
 
     @property
     def order(self) -> Sequence[Capacity]:
@@ -393,13 +413,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
-        check_scaler(self, cluster.scaler, type(cluster))
-        self._check_queued()
-        self._check_topology()
-        zones = self._zones_in(cluster.location)
+        refusals = Refusals()
+        with refusals:
+            check_scaler(self, cluster.scaler, type(cluster))
+        refusals.each(self._check_queued, self._check_topology)
+        with refusals:
+            zones = self._zones_in(cluster.location)
         if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
             remedy = f"raise cluster.version {cluster.version}, or drop it"
-            raise Refusal(*newer, remedy=remedy)
+            refusals.add(Refusal(*newer, remedy=remedy))
+        refusals.check()
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
         if SCALERS[cluster.scaler].in_cluster:
@@ -607,41 +630,38 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             **attachable_classes(self.machine),
         )
 
-    def _check_counts(self) -> None:
-        if self.min_nodes > self.max_nodes:
-            raise Refusal(
-                "minNodes", f"is above maxNodes {self.max_nodes}; lower it", given=self.min_nodes
-            )
-
-    def _check_capacity(self) -> None:
+    @collected
+    def _check_capacity(self) -> Iterator[Refusal]:
         offered = self.machine.provisioning
         key = "fallback" if self.fallback else "capacityType"
         never = self.queued and "flex-start" not in offered
         for way in self.order:
             if way not in offered:
-                raise Refusal(
+                yield Refusal(
                     key,
                     f"{self.machine_type} is not sold as {way}",
                     remedy=f"allowed: {', '.join(offered)}{', without queued' if never else ''}",
                 )
-        reservations.check(self.order, self.reservation)
         if "flex-start" in self.order and self.min_nodes:
-            raise Refusal(
+            yield Refusal(
                 "minNodes",
                 "is not possible with capacityType flex-start; allowed: 0",
                 given=self.min_nodes,
             )
-        least, most = catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS
-        seconds = self.max_run_duration_seconds
-        if "flex-start" in self.order and seconds is not None and not least <= seconds <= most:
-            raise Refusal(
+        seconds, allowed = self.max_run_duration_seconds, _FLEX_SECONDS
+        if "flex-start" in self.order and seconds is not None and seconds not in allowed:
+            yield Refusal(
                 "maxRunDurationSeconds",
                 f"is out of range with {key} flex-start",
                 given=seconds,
-                allowed=Range(least, most),
+                allowed=allowed,
             )
 
-    def _check_queued(self) -> None:
+    def _check_reservation(self) -> None:
+        reservations.check(self.order, self.reservation)
+
+    @collected
+    def _check_queued(self) -> Iterator[Refusal]:
         """Checks the conditions in GKE's "Run a large-scale workload with flex-start with queued
         provisioning", and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
         preconditions (2026-11-24)."""
@@ -649,19 +669,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return
         if self.capacity_type != "flex-start":
             sold = "flex-start" in self.machine.provisioning
-            raise Refusal(
+            yield Refusal(
                 "queued",
                 f"is not possible with capacityType {self.capacity_type}",
                 remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
             )
         if self.location_policy != "any":
-            raise Refusal(
+            yield Refusal(
                 "locationPolicy",
                 f"{self.location_policy} is not possible with queued, which takes all nodes of a "
                 "job from one zone; drop the key",
             )
         if self.limits_per == "zone":
-            raise Refusal(
+            yield Refusal(
                 "limitsPer",
                 "zone is not possible with queued, whose jobs have all of their nodes in one "
                 "zone and would count on those of all; drop the key",
@@ -693,9 +713,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             parameters={"maxRunDurationSeconds": str(duration)} if duration is not None else {},
         )
 
-    def _check_driver(self) -> None:
+    @collected
+    def _check_driver(self) -> Iterator[Refusal]:
         if self.driver == "daemonset" and self.driver_version != "default":
-            raise Refusal(
+            yield Refusal(
                 "driverVersion",
                 "needs driver managed; a DaemonSet installs what its image carries, so drop the "
                 "key or set installerImage",
@@ -703,42 +724,43 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if self.driver == "managed" and self.device_plugin != "gke":
             # NVIDIA/aicr docs/integrator/gke-gpu-setup.md and PR 2047 (read 2026-11-24).
-            raise Refusal(
+            yield Refusal(
                 "driver",
                 "managed is installed by the DaemonSet of GKE's device plugin, which "
                 f"devicePlugin {self.device_plugin} turns off",
                 remedy="use daemonset, or none if somebody else installs the driver",
             )
         if self.driver == "none" and self.driver_version != "default":
-            raise Refusal(
+            yield Refusal(
                 "driverVersion",
                 "needs driver managed",
                 given=self.driver_version,
                 remedy="with driver none, the installer of the driver chooses it; drop the key",
             )
         if self.driver != "daemonset" and self.installer_image is not None:
-            raise Refusal(
+            yield Refusal(
                 "installerImage", "needs driver daemonset; drop the key, or set driver: daemonset"
             )
-        if self.driver_branch is not None:
+        if is_given(self, "driver_branch"):
             if self.driver != "daemonset" or self.os_image != "ubuntu":
-                raise Refusal(
+                yield Refusal(
                     "driverBranch",
-                    f"{self.driver_branch} needs driver daemonset and osImage ubuntu",
+                    f"{getattr(self, 'driver_branch', '')} needs driver daemonset and osImage "
+                    "ubuntu".lstrip(),
                     remedy="drop the key, or set both",
                 )
             if self.installer_image is not None:
-                raise Refusal(
+                yield Refusal(
                     "driverBranch",
                     "cannot be combined with installerImage, which installs its own driver",
                     remedy="drop one of the two",
                 )
         if self.os_image == "ubuntu" and self.driver_version == "latest":
-            raise Refusal(
+            yield Refusal(
                 "driverVersion", "latest exists only for cos", remedy="use default, or osImage cos"
             )
         if self.os_image == "ubuntu" and self.image_streaming:
-            raise Refusal("imageStreaming", "needs osImage cos", remedy="drop one of the two")
+            yield Refusal("imageStreaming", "needs osImage cos", remedy="drop one of the two")
 
     def _check_sharing(self) -> None:
         if self.sharing is None:
@@ -784,18 +806,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.linux is not None:
             at("linux", self.linux.check_node, self.machine)
 
-    def _check_upgrade(self) -> None:
+    @collected
+    def _check_upgrade(self) -> Iterator[Refusal]:
         if self.upgrade is None:
             return
         if self.capacity_type == "flex-start":
-            raise Refusal(
+            yield Refusal(
                 "upgrade",
                 "flex-start nodes are never upgraded, because GKE starts new ones instead",
                 remedy="drop the key",
             )
         # cluster-toolkit, modules/compute/gke-node-pool, preconditions (read 2026-11-21)
         if self.compact_placement and self.upgrade.strategy == "blue-green":
-            raise Refusal(
+            yield Refusal(
                 ("upgrade", "strategy"),
                 "blue-green is not possible with compactPlacement, whose nodes must stay close "
                 "together; use surge, or drop compactPlacement",

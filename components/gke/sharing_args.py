@@ -1,5 +1,6 @@
 """The settings of GPU sharing on GKE Standard and Autopilot."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,7 +10,9 @@ from ..catalog import gke as catalog
 from ..cluster import Sharing
 from ..effect import Sent
 from ..limits import check_limits
-from ..refusal import Range, Refusal
+from ..refusal import Range, Refusal, collected
+
+_CLIENTS = Range(catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,12 @@ class GkeSharingArgs:
     def __post_init__(self) -> None:
         check_limits(self)
 
+    def possible(self, key: str) -> Range | Sequence[int] | None:
+        """What the other settings allow for this one."""
+        if key != "replicas":
+            return None
+        return [1] if self.strategy == "mig" else _CLIENTS
+
     def of(self, gpu_model: catalog.Accelerator) -> Sharing:
         """How pods share a GPU of this model."""
         return Sharing(
@@ -51,33 +60,32 @@ class GkeSharingArgs:
             partitions=gpu_model.mig[self.partition] if self.partition else 1,
         )
 
-    def check(self, gpu_model: catalog.Accelerator) -> None:
+    @collected
+    def check(self, gpu_model: catalog.Accelerator) -> Iterator[Refusal]:
         """Raises ValueError if GKE does not support this with the GPU; the keys are a pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"), "is missing", remedy=f"allowed on {gpu_model.name}: {mig}"
             )
         if self.partition is not None and self.partition not in gpu_model.mig:
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"),
                 f"is not a partition of {gpu_model.name}; allowed: {mig}",
                 given=self.partition,
             )
         if self.strategy == "mps" and self.partition is not None:
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"),
                 "MPS does not run on MIG partitions; use time-slicing or mig",
             )
         if self.strategy == "mig" and self.replicas != 1:
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "replicas"),
                 "needs strategy time-slicing, which may have a partition too",
                 given=self.replicas,
             )
-        low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
-        if self.strategy != "mig" and self.replicas < low:
-            allowed = Range(low, high)
-            raise Refusal(
-                "sharing.replicas", "is out of range", given=self.replicas, allowed=allowed
+        if self.strategy != "mig" and self.replicas not in _CLIENTS:
+            yield Refusal(
+                "sharing.replicas", "is out of range", given=self.replicas, allowed=_CLIENTS
             )

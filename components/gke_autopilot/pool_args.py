@@ -113,6 +113,14 @@ class GkeAutopilotPoolArgs:
                 self.sharing.check(catalog.ACCELERATORS[self.accelerator])
         refusals.check()
 
+    def possible(self, key: str) -> Sequence[Any] | None:
+        """What the other settings allow for this one."""
+        if key == "gpusPerNode":
+            return catalog.ACCELERATORS[self.accelerator].autopilot_counts
+        if key == "capacityType":
+            return catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
+        return None
+
     @property
     def order(self) -> Sequence[Capacity]:
         """The ways of buying nodes, in the order in which they are tried."""

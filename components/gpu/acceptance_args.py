@@ -10,7 +10,7 @@ from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..effect import Sent
 from ..limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
-from ..refusal import Refusal
+from ..refusal import Refusal, collected
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room
@@ -93,23 +93,24 @@ class GpuTestArgs:
             return min(pool.pod_gpus)
         return pool.gpus_per_node
 
-    def check_on(self, pool: GpuPool) -> None:
+    @collected
+    def check_on(self, pool: GpuPool) -> Iterator[Refusal]:
         """Raises ValueError, starting with the key, if the pool's GPUs cannot be measured."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
-            raise Refusal(
+            yield Refusal(
                 "pools",
                 f"{pool.name} shares its GPUs ({what}), and a test of a share says nothing about "
                 "the whole GPU; name a pool without sharing, or turn off its sharing for the test",
             )
         if pool.all_at_once is not None:
-            raise Refusal(
+            yield Refusal(
                 "pools",
                 f"{pool.name} is queued, and its nodes start only for jobs of a queue",
                 remedy="name another pool, or set its queued to false for the time",
             )
         if self.mounts and not pool.host_paths:
-            raise Refusal(
+            yield Refusal(
                 "mounts",
                 "the platform does not allow directories of the host",
                 remedy="drop the key, and use an image with PyTorch",
@@ -117,14 +118,14 @@ class GpuTestArgs:
         gpus = self.gpus_on(pool)
         check_room(self.requests, ResourcesArgs(), pool, gpus)
         if gpus > pool.gpus_per_node:
-            raise Refusal(
+            yield Refusal(
                 "gpus",
                 f"is more than a node of pool {pool.name} has ({pool.gpus_per_node})",
                 given=gpus,
                 remedy="lower it, or drop the key",
             )
         if pool.pod_gpus and gpus not in pool.pod_gpus:
-            raise Refusal(
+            yield Refusal(
                 "gpus",
                 f"is not possible for a pod on pool {pool.name}",
                 given=gpus,

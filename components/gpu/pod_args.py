@@ -1,6 +1,6 @@
 """The settings of all pods on GPU nodes: image, resources, account, files, secrets."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -21,7 +21,7 @@ from ..limits import (
     Hint,
     limit_refusals,
 )
-from ..refusal import Keys, Refusal
+from ..refusal import Keys, Refusal, Refusals, collected
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
@@ -159,6 +159,11 @@ class PodArgs:
         """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
         self.check_node(pool, 0)
 
+    def possible_on(self, pool: GpuPool, key: str) -> Sequence[int]:
+        """What `pool` allows for a setting, if that is not what its limits allow."""
+        del pool, key
+        return ()
+
     def check_node(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)
@@ -206,21 +211,33 @@ class PodArgs:
         """Volume -> the stack's claim behind it, which must not be deleted before the pods."""
         return {name: one.claim for name, one in self.volumes.items() if one.claim is not None}
 
-    def _check_volumes(self) -> None:
+    @collected
+    def _check_volumes(self) -> Iterator[Refusal]:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():
             if other := paths.get(volume.mount_path):
-                raise Refusal(
+                yield Refusal(
                     ("volumes", name, "mountPath"),
                     f"{volume.mount_path} is already used by volume {other}; choose another",
                 )
             paths[volume.mount_path] = name
             if volume.bucket and self.service_account is None:
-                raise Refusal(
+                yield Refusal(
                     ("volumes", name, "bucket"),
                     f"{volume.bucket} is mounted with the permissions of the pod's service "
                     "account, and the pod has none; set serviceAccount",
                 )
+
+    def check_names(self, auxiliary: Auxiliary) -> None:
+        """Raises the refusals of the names of objects that the stack does not declare."""
+        refusals = Refusals()
+        with refusals:
+            self._account(auxiliary)
+        with refusals:
+            for name, claim in self.claims.items():
+                with refusals:
+                    _check_declared(("volumes", name), claim, auxiliary.claims)
+        refusals.check()
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
         """Raises ValueError if the pods, on at most `nodes` nodes at once, name objects that the
@@ -288,14 +305,7 @@ def _check_attachable(path: Keys, name: str, claim: VolumeClaimArgs, pool: GpuPo
     )
 
 
-def _check_claim(
-    path: Keys,
-    volume: VolumeArgs,
-    claims: Mapping[str, VolumeClaimArgs],
-    namespace: str,
-    nodes: int,
-) -> None:
-    name = str(volume.claim)
+def _check_declared(path: Keys, name: str, claims: Mapping[str, VolumeClaimArgs]) -> None:
     if name not in claims:
         allowed = unknown(name, claims) if claims else f"add volumeClaims.{name}"
         raise Refusal(
@@ -304,6 +314,17 @@ def _check_claim(
             given=name,
             remedy=f"{allowed}. If somebody else created the claim, name it in existingClaim",
         )
+
+
+def _check_claim(
+    path: Keys,
+    volume: VolumeArgs,
+    claims: Mapping[str, VolumeClaimArgs],
+    namespace: str,
+    nodes: int,
+) -> None:
+    name = str(volume.claim)
+    _check_declared(path, name, claims)
     claim = claims[name]
     if claim.namespace != namespace:
         raise Refusal(

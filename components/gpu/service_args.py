@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Interval, MinLen
 
@@ -18,11 +18,13 @@ from ..limits import (
     Example,
     Labels,
     Limit,
+    Order,
     check_limits,
+    is_given,
     limit_refusals,
     matching,
 )
-from ..refusal import Refusal, Refusals
+from ..refusal import Range, Refusal, Refusals
 from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))
@@ -141,19 +143,18 @@ class ScalingArgs:
     """How many seconds the metric must be low before pods are removed; more than a model needs to
     load."""
 
+    ORDERS: ClassVar = (Order("min_replicas", "max_replicas"),)
+
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
         with refusals:
             if (self.metric is None) == (self.prometheus is None):
                 raise Refusal("metric", "give either metric or prometheus")
-        with refusals:
-            if self.min_replicas > self.max_replicas:
-                raise Refusal(
-                    "minReplicas",
-                    f"is above maxReplicas {self.max_replicas}; lower it",
-                    given=self.min_replicas,
-                )
         refusals.check()
+
+    def possible(self, key: str) -> Range | None:
+        """What the other settings allow for this one, for certain: see `check_zero`."""
+        return Range(1, None) if key == "minReplicas" and self.metric is not None else None
 
     def check_zero(self, minor: int) -> None:
         """Raises ValueError if a HorizontalPodAutoscaler of 1.`minor` may not have 0 pods: its
@@ -211,7 +212,7 @@ class ServiceArgs(GpuPodArgs):
             # A dataclass with slots is a new class, which zero-argument super() does not find.
             GpuPodArgs.__post_init__(self)
         with refusals:
-            if self.scaling and self.replicas is not None:
+            if self.scaling and is_given(self, "replicas"):
                 raise Refusal("replicas", "scaling sets the number of pods; drop one of the two")
         refusals.check()
 

@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from ..catalog import kubernetes as names
+from ..catalog.spelling import camel
 from ..cluster import GPU_RESOURCE, GpuPool
 from ..decode import shown
 from ..effect import Sent, Silent
 from ..kube import quantity
-from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
-from ..refusal import Refusal, Refusals
+from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, is_given, matching
+from ..refusal import Refusal, Refusals, collected
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 
@@ -110,44 +111,45 @@ class GpuPodArgs(PodArgs):
         mounts = self.driver_libraries or any(volume.host_file for volume in self.volumes.values())
         return bool(mounts or (self.gpus and PodArgs.uses_host(self, pool)))
 
-    def check_fits(self, pool: GpuPool) -> None:
+    @collected
+    def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
         """Raises ValueError if a pod does not fit any node of `pool`."""
         if self.driver_libraries and not pool.host_paths:
-            raise Refusal(
+            yield Refusal(
                 "driverLibraries",
                 "the platform does not allow directories of the host, and mounts the driver itself",
                 remedy="drop the key",
             )
         if self.gpus > pool.allocatable:
-            raise Refusal(
+            yield Refusal(
                 "gpus",
                 f"is more than a node of pool {pool.name} has ({pool.allocatable})",
                 given=self.gpus,
                 remedy="request fewer, or give the pool larger nodes",
             )
-        if self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
-            raise Refusal(
+        elif self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
+            yield Refusal(
                 "gpus",
                 f"is not possible for a pod on pool {pool.name}",
                 given=self.gpus,
                 allowed=pool.pod_gpus,
             )
-        if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
-            raise Refusal(
+        elif self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
+            yield Refusal(
                 "gpus",
                 f"shares of pool {pool.name} may all be of the same GPU",
                 given=self.gpus,
                 remedy="request 1, or drop the pool's sharing",
             )
         if self.shared_memory is not None and pool.host_ipc and self.gpus:
-            raise Refusal(
+            yield Refusal(
                 "sharedMemory",
                 f"pods of pool {pool.name} use the host's shared memory to reach MPS; drop the key",
             )
         most = pool.room(self.gpus).get("memory")
         shared = self.shared_memory
         if shared and most and quantity.parse(shared) > quantity.parse(most):
-            raise Refusal(
+            yield Refusal(
                 "sharedMemory",
                 f"is more than a node of pool {pool.name} has for pods ({most})",
                 given=shared,
@@ -156,7 +158,7 @@ class GpuPodArgs(PodArgs):
         self.check_node(pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
-                raise Refusal(
+                yield Refusal(
                     ("nodeSelector", key),
                     f"contradicts pool {pool.name}, whose nodes have {pool.labels[key]!r}",
                     given=value,
@@ -217,6 +219,13 @@ class GpuPodArgs(PodArgs):
             )
 
 
+_OF_KIND = {
+    "replicas": "deployment",
+    **dict.fromkeys(("completions", "parallelism", "backoff_limit", "queue", "priority"), "job"),
+}
+"""Field -> the kind of object that has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadArgs(GpuPodArgs):
     """A Deployment, Pod or Job on a GPU pool; how pods reach its nodes follows from the pool."""
@@ -264,17 +273,11 @@ class WorkloadArgs(GpuPodArgs):
         with refusals:
             self._check_api_version()
         with refusals:
-            self._check_kind("replicas", self.replicas, "deployment")
-        with refusals:
-            self._check_kind("completions", self.completions, "job")
-        with refusals:
-            self._check_kind("parallelism", self.parallelism, "job")
-        with refusals:
-            self._check_kind("backoffLimit", self.backoff_limit, "job")
-        with refusals:
-            self._check_kind("queue", self.queue, "job")
-        with refusals:
-            self._check_kind("priority", self.priority, "job")
+            for name, kind in _OF_KIND.items():
+                if is_given(self, name) and self.kind != kind:
+                    remedy = f"drop it, or set kind: {kind}"
+                    reason = f"cannot be set for a {self.kind}"
+                    refusals.add(Refusal(camel(name), reason, remedy=remedy))
         with refusals:
             for key, probe in (
                 ("readinessProbe", self.readiness_probe),
@@ -295,11 +298,6 @@ class WorkloadArgs(GpuPodArgs):
             _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
             why = f"has not served {kind} since Kubernetes {since}" if since else f"has no {kind}"
             raise Refusal("apiVersion", f"{why}", given=self.api_version, remedy=f"write {current}")
-
-    def _check_kind(self, key: str, value: object, kind: str) -> None:
-        if value is not None and self.kind != kind:
-            remedy = f"drop it, or set kind: {kind}"
-            raise Refusal(key, f"cannot be set for a {self.kind}", remedy=remedy)
 
     @property
     def noun(self) -> str:

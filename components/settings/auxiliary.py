@@ -3,7 +3,7 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..access import Access, Disks, ServiceAccountArgs, VolumeClasses
@@ -12,7 +12,7 @@ from ..decode import at, decode_map
 from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
-from ..refusal import Refusal
+from ..refusal import Refusal, collected
 
 
 def read_accounts(
@@ -36,21 +36,22 @@ def read_claims(
     return claims
 
 
-def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> None:
+@collected
+def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> Iterator[Refusal]:
     if disks is None:
         if claim.zone is not None:
-            raise Refusal(
+            yield Refusal(
                 "zone", f"on platform {platform} the cluster chooses the disk's zone; drop the key"
             )
         return
     if claim.several_nodes:
-        raise Refusal(
+        yield Refusal(
             "accessMode",
             f"{claim.access_mode} needs a file system that several nodes can mount, and on "
             f"platform {platform} a claim is a disk for one node; {disks.shared}",
         )
     if claim.storage_class is not None:
-        raise Refusal(
+        yield Refusal(
             "storageClass",
             f"has no effect on platform {platform}, where the stack itself creates the disks of "
             f"its claims; drop the key, or {disks.other_class}. For a claim that exists see 'A "
@@ -58,17 +59,17 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> N
             given=claim.storage_class,
         )
     if claim.zone is None and not disks.zones:
-        raise Refusal(
+        yield Refusal(
             "zone",
             "is missing; name the zone of the disk, since only the cloud knows those of an "
             f"existing network, such as {disks.region}a",
         )
     if claim.zone is not None and disks.zones and claim.zone not in disks.zones:
-        raise Refusal(
+        yield Refusal(
             "zone", "is not in the cluster's network", given=claim.zone, allowed=disks.zones
         )
     if claim.zone is not None and not disks.zones and claim.zone[:-1] != disks.region:
-        raise Refusal(
+        yield Refusal(
             "zone",
             f"is not a zone of {disks.region}; give one such as {disks.region}a",
             given=claim.zone,
@@ -105,14 +106,17 @@ def check_disk_zones(
             )
 
 
-def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) -> None:
+@collected
+def _check_class(
+    claim: VolumeClaimArgs, platform: str, classes: VolumeClasses
+) -> Iterator[Refusal]:
     storage_class = claim.storage_class
     if storage_class is None:
         return
     if reason := classes.refused.get(storage_class):
-        raise Refusal("storageClass", f"on platform {platform} {storage_class} {reason}")
+        yield Refusal("storageClass", f"on platform {platform} {storage_class} {reason}")
     if storage_class in classes.disks and claim.several_nodes:
-        raise Refusal(
+        yield Refusal(
             "accessMode",
             f"{claim.access_mode} needs a file system that several nodes can mount, and "
             f"{storage_class} creates a disk for one node; name another storageClass, such as "
@@ -120,14 +124,14 @@ def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) 
         )
     least = classes.least_gib.get(storage_class, 0)
     if quantity.parse(claim.size) < least * 2**30:
-        raise Refusal(
+        yield Refusal(
             "size",
             f"{claim.size} is too small for storageClass {storage_class}",
             remedy=f"allowed: {least}Gi or more",
         )
     most = classes.most_gib.get(storage_class)
     if most is not None and quantity.parse(claim.size) > most * 2**30:
-        raise Refusal(
+        yield Refusal(
             "size",
             f"{claim.size} is too large for storageClass {storage_class}",
             remedy=f"allowed: at most {most}Gi",

@@ -39,6 +39,7 @@ from ..refusal import (
     EXCLUDED_KEY,
     UNKNOWN_KEY,
     UNKNOWN_POOL,
+    Range,
     Refusal,
     Refusals,
     unknown_value,
@@ -65,6 +66,8 @@ from .validate import (
 
 _PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
+_FIRST = ("cluster", "gpuPools", "teams")
+"""What is read before the other blocks are."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
 _ROUNDS = 10
 """How often what is left is read again: more than a block depends on others."""
@@ -191,7 +194,9 @@ def _read(
         of = platform or platform_in(blocks["cluster"])
         explained = [_explained(refusal, blocks, of) for refusal in refusals]
         found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
-        more = remaining.remove(explained)
+        # What runs in the cluster is checked with its pools, also if a setting of it is refused.
+        before = [refusal for refusal in explained if steps(refusal.path)[0] in _FIRST]
+        more = remaining.remove(before or explained)
         if not more and checked:
             break
         checked, refusals = True, Refusals()
@@ -305,6 +310,9 @@ def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Re
         for other in scaler_refusals(row.POOL, given, scaler, row.CLUSTER):
             if other.path == (inner[1],):
                 return other.but(path=refusal.path)
+        own = getattr(row.POOL, "POSSIBLE_WITH", {}).get(scaler, {}).get(inner[1])
+        if own and isinstance(refusal.allowed, Range):
+            return refusal.but(allowed=refusal.allowed.within(own))
     if refusal.code == UNKNOWN_KEY:
         return _on_other_platforms(refusal, platform)
     if refusal.code == UNKNOWN_POOL:

@@ -143,10 +143,10 @@ def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Ite
     name, family = args.existing, cluster["kubernetesNetworkConfig"]["ipFamily"]
     region = cluster["arn"].split(":")[3]
     auto = bool((cluster.get("computeConfig") or {}).get("enabled"))
-    if reason := unfit(
+    if refused := unfit(
         args, region, cluster["status"], cluster["version"], _mode(cluster), family, auto
     ):
-        yield f"cluster.{reason}"
+        yield f"cluster.{refused}"
     authority = (cluster.get("certificateAuthority") or {}).get("data")
     for key, given, found, query in (
         ("endpoint", args.endpoint, cluster.get("endpoint"), "endpoint"),

@@ -10,7 +10,6 @@ from typing import Any
 from components.cluster import POOL_LABEL
 from components.gke.existing_args import (
     DRIVER_ADDONS,
-    OTHER_BLOCKS,
     FoundCluster,
     GkeExistingClusterArgs,
     bounded,
@@ -164,8 +163,8 @@ def _lines(
     status = row.get("status")
     if status not in ("RUNNING", "RECONCILING"):
         yield f"cluster.existing: {args.name} is {status} in GKE; wait until it is RUNNING"
-    for line in unfit(args, own.pools, settings.runs, found, project=own.project, stack=stack):
-        yield line if line.startswith(OTHER_BLOCKS) else f"cluster.{line}"
+    refusals = unfit(args, own.pools, settings.runs, found, project=own.project, stack=stack)
+    yield from map(str, refusals)
     yield from bounded(args, own.pools, found)
     by_name = args.dns_endpoint or not has_address(row)
     if by_name and not _dns(row).get("allowExternalTraffic"):

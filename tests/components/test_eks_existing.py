@@ -213,7 +213,7 @@ def test_a_cluster_that_does_not_fit_is_refused(changes: Mapping[str, Any], says
     args = EksExistingClusterArgs(
         existing="platform", version="1.35", network=NETWORK, scaler=found.pop("scaler")
     )
-    reason = unfit(args, "us-east-1", **found)
+    reason = str(unfit(args, "us-east-1", **found) or "")
     assert reason.startswith(says)
     assert bool(reason) == bool(says)
 

@@ -195,7 +195,7 @@ def lines(
     pools = gke_existing.resolve(CONFIG["gke-existing"], args, {"train-gpu": pool}).pools
     cluster = FoundCluster(**{**GOOD, **found})
     what = unfit(args, pools, runs or Runs(), cluster, project="my-project", stack=STACK)
-    return [*what, *bounded(args, pools, cluster)]
+    return [*(str(one).removeprefix("cluster.") for one in what), *bounded(args, pools, cluster)]
 
 
 @pytest.mark.parametrize(

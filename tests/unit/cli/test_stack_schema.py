@@ -40,8 +40,9 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the program says of each refused config, and the config."""
     dev = test_settings_batch.dev()
     on_dev = [(dev, row) for row in (*test_settings_batch.REFUSED, *test_settings_pods.REFUSED)]
-    on_samples = [(values_of(stack), row) for stack, row in test_settings.REFUSED]
-    for values, row in (*on_samples, *on_dev):
+    for stack, changes, says in test_settings.REFUSED:
+        yield says, with_changes(values_of(stack), changes)
+    for values, row in on_dev:
         yield row["says"], with_changes(values, row["change"])
 
 
