@@ -12,7 +12,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from .catalog.spelling import camel as camel
@@ -276,17 +276,15 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
         elif key not in value and _required(field) and not misspelt:
             remedy = f"set it{_example(kind, field)}"
             refused[field.name] = Refusal((*path, key), "is missing", remedy=remedy)
+    args, checked = _without_refused(kind, arguments, {*unread, *refused}), Refusals()
     # A key that excludes another one does so even if it is set to its default.
     if check_given := getattr(kind, "check_given", None):
-        try:
-            check_given(arguments)
-        except Refusal as refusal:
-            refusals.add(refusal.under(*path))
-            unread |= {fields[f"{each.path[0]}"].name for each in refusal.every}
-    if not refusals and not refused and partly is None:
+        names = {field.name for key, field in fields.items() if value.get(key) is not None}
+        with checked:
+            at(path, check_given, Given(args, names))
+        _unset_refused(args, fields, checked, path)
+    if not refusals and not refused and not checked and partly is None:
         return at(path, kind, **arguments)
-    args = _without_refused(kind, arguments, {*unread, *refused})
-    checked = Refusals()
     if check := getattr(kind, "__post_init__", None):
         with checked:
             at(path, check, args)
@@ -295,10 +293,38 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     refusals.add(*checked)
     if partly is None:
         raise refusals.first()
-    keys = {str(refusal.path[len(path)]) for refusal in refusals if refusal.path[len(path) :]}
-    unset(args, [fields[key].name for key in keys & fields.keys()])
+    _unset_refused(args, fields, refusals, path)
     partly.add(*refusals)
     return args
+
+
+class Given(Mapping[str, Any]):
+    """The fields that were written; of a refused one, which is not set, only that it was."""
+
+    def __init__(self, args: Any, names: Collection[str]) -> None:
+        self._args = args
+        self._names = names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return getattr(self._args, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _unset_refused(
+    args: Any, fields: "Mapping[str, dataclasses.Field[Any]]", refusals: Refusals, path: Keys
+) -> None:
+    keys = {str(refusal.path[len(path)]) for refusal in refusals if refusal.path[len(path) :]}
+    unset(args, [fields[key].name for key in keys & fields.keys()])
 
 
 def _without_refused(kind: type, arguments: Mapping[str, Any], refused: Collection[str]) -> Any:

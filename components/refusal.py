@@ -117,6 +117,11 @@ class Refusal(ValueError):
         return written(self.path)
 
     @property
+    def offers(self) -> bool:
+        """Whether another number or word is possible, as far as the setting's limits say."""
+        return self.code == UNKNOWN_VALUE or isinstance(self.allowed, Range)
+
+    @property
     def likely(self) -> str:
         """What an unknown key or word most likely stands for; empty if that is not clear."""
         if self.meant and not self.allowed:
@@ -211,11 +216,13 @@ class Refusals:
     def add(self, *refusals: Refusal) -> None:
         """Adds refusals and their further ones, each once."""
         for refusal in itertools.chain.from_iterable(refusal.every for refusal in refusals):
-            if not isinstance(refusal.allowed, Range):
-                # The setting as a whole is not possible, whichever number it is.
-                for line, other in [*self._by_line.items()]:
-                    if isinstance(other.allowed, Range) and other.at == refusal.at:
-                        del self._by_line[line]
+            # If the setting as a whole is not possible, no number or word is.
+            same = {line: other for line, other in self._by_line.items() if other.at == refusal.at}
+            if refusal.offers and not all(other.offers for other in same.values()):
+                continue
+            for line in same if not refusal.offers else ():
+                if same[line].offers:
+                    del self._by_line[line]
             self._by_line.setdefault(str(refusal), refusal)
 
     def narrow(self, path: str, possible: Possible) -> None:

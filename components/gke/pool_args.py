@@ -294,7 +294,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
     replacement starts, and needs twice the quota."""
 
-    ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+    # GKE starts as many nodes in each zone, which may be more than minNodes.
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes", alone=False),)
 
     check_given = staticmethod(check_keys)
 

@@ -115,6 +115,8 @@ class GkeAutopilotPoolArgs:
 
     def possible(self, key: str) -> Sequence[Any] | None:
         """What the other settings allow for this one."""
+        if key == "sharing.strategy":
+            return ["mig", "time-slicing"]
         if key == "gpusPerNode":
             return catalog.ACCELERATORS[self.accelerator].autopilot_counts
         if key == "capacityType":

@@ -275,6 +275,12 @@ class VolumeClaimArgs:
                 )
         refusals.check()
 
+    def possible(self, key: str) -> Sequence[str]:
+        """What the other settings allow for this one."""
+        if key != "accessMode" or self.storage_class is not None:
+            return ()
+        return ["ReadWriteOnce", "ReadWriteOncePod"]
+
     @property
     def gib(self) -> int:
         """The size in GiB, rounded up, because clouds only offer whole GiB."""

@@ -27,6 +27,7 @@ from ..decode import (
     decode,
     decode_map,
     no_such_key,
+    read_partly,
     refuse_output,
     type_hints,
 )
@@ -339,8 +340,10 @@ def _with_blocks(
     with refusals:
         if values["monitoring"]:
             path = f"{NAMESPACE}:monitoring"
-            monitoring = decode(path, MonitoringArgs, values["monitoring"])
-            monitoring = at(path, monitoring.on, platform, own.metrics)
+            monitoring = read_partly(path, MonitoringArgs, values["monitoring"], refusals)
+            refusals.narrow(path, lambda key: own.metrics.sources if key == "source" else None)
+            if monitoring:
+                monitoring = at(path, monitoring.on, platform, own.metrics)
     with refusals:
         of_teams = queues_of(teams, pools, own.access)
         batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)

@@ -41,7 +41,8 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
     dev = test_settings_batch.dev()
     on_dev = [(dev, row) for row in (*test_settings_batch.REFUSED, *test_settings_pods.REFUSED)]
     for stack, changes, says in test_settings.REFUSED:
-        yield says, with_changes(values_of(stack), changes)
+        if says != "accepted":
+            yield says, with_changes(values_of(stack), changes)
     for values, row in on_dev:
         yield row["says"], with_changes(values, row["change"])
 
@@ -92,7 +93,7 @@ def for_its_shape(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bo
         cause = cause.__context__
     raised_in = traceback.extract_tb(cause.__traceback__)[-1]
     if Path(raised_in.filename) == Path(decode.__file__):
-        too_large = str(decode._LARGEST) in str(cause)  # for every whole number, not in the schema
+        too_large = str(cause).endswith("er number")  # for every whole number, not in the schema
         return not too_large and raised_in.name in ("_decode", "_plain", "_mapping", "_record")
     if raised_in.name != "check_limits":
         return False

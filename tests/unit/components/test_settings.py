@@ -314,7 +314,42 @@ TOGETHER = {
             "gpuPools.train-gpu.machineType: 'g9-standard-4' is not a machine type that carries",
         ],
     ),
-}
+    "names in an entry with a refused setting": (
+        "dev",
+        [
+            ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", -1],
+            ["gpu-cluster:workloads", "sample-gpu-pod", {
+                "image": "a:1", "kind": "job", "gpus": -1, "pool": "others", "queue": "night",
+                "serviceAccount": "reader",
+                "volumes": {"data": {"mountPath": "/data", "claim": "data"}},
+            }],
+        ],
+        [
+            "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
+            "workloads.sample-gpu-pod.gpus: -1 is negative; allowed: 0 or more",
+            "workloads.sample-gpu-pod.pool: 'others' is not a pool; gpuPools has no valid pool",
+            "workloads.sample-gpu-pod.queue: 'night' is not a queue; add batch.queues.night",
+            "workloads.sample-gpu-pod.serviceAccount: 'reader' is not a service account; add",
+            "workloads.sample-gpu-pod.volumes.data.claim: 'data' is not one of volumeClaims; add",
+        ],
+    ),
+    "one check": (
+        "dev",
+        [
+            ["gpu-cluster:gpuPools", "train-gpu", {
+                "machineType": "g2-standard-4", "driver": "none", "driverVersion": "latest",
+                "osImage": "ubuntu",
+                "installerImage": "example.com/installer:1", "imageStreaming": True,
+            }],
+        ],
+        [
+            "gpuPools.train-gpu.driverVersion: 'latest' needs driver managed; with driver none",
+            "gpuPools.train-gpu.driverVersion: latest exists only for cos",
+            "gpuPools.train-gpu.imageStreaming: needs osImage cos; drop one of the two",
+            "gpuPools.train-gpu.installerImage: needs driver daemonset; drop the key",
+        ],
+    ),
+}  # fmt: skip
 """Changes that are refused together -> the beginnings of the lines, in any order."""
 
 

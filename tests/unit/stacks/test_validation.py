@@ -165,7 +165,7 @@ def test_what_the_program_refuses_is_the_first_finding() -> None:
     """Each row of the tables of refusals, in the program's own words; and it comes to an end."""
     for says, values in refused():
         assert without_keys(str(refusals(values)[0])) == says
-        assert len(refusals(values)) < 10
+        assert len(refusals(values)) < 20
 
 
 def test_a_finding_stands_where_its_key_does() -> None:
