@@ -68,8 +68,7 @@ def _not_an_extra_flag(flag: str) -> str | None:
 
 
 _EXTRA_FLAG = Limit(
-    _not_an_extra_flag,
-    pattern(_FLAG) | {"not": {"enum": [*_fixed_flags(""), *_FLAGS.values()]}},
+    _not_an_extra_flag, pattern(_FLAG) | {"not": {"enum": [*_fixed_flags(""), *_FLAGS.values()]}}
 )
 
 

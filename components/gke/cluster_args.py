@@ -128,11 +128,7 @@ class GkeControlPlaneArgs:
     """Whether the control plane has no public address: only the cluster's own subnetwork and the
     authorized networks reach it. Pulumi must run in one of them, unless `dnsEndpoint` is on."""
     dns_endpoint: Annotated[
-        bool,
-        Sent(
-            "Cluster controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic",
-            "Provider kubeconfig",
-        ),
+        bool, Sent("Cluster controlPlaneEndpointsConfig.dnsEndpointConfig", "Provider kubeconfig")
     ] = False
     """Whether the control plane has a DNS name in addition to its address; the kubeconfig then uses
     the name. It can be reached from anywhere: only IAM decides who gets access

@@ -147,12 +147,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         bool,
         not_in_classes("the node pools of a class grow for any pod"),
         OnChange("GPU pool"),
-        Sent(
-            "NodePool queuedProvisioning.enabled",
-            "AdmissionCheck",
-            "ProvisioningRequestConfig",
-            "ClusterQueue spec.admissionChecksStrategy",
-        ),
+        Sent("NodePool queuedProvisioning.enabled", "AdmissionCheck", "ProvisioningRequestConfig"),
     ] = False
     """Whether a job gets either all of its nodes at once or none, and waits in its queue until
     then: GKE's flex-start with queued provisioning. Only jobs of a queue run on such a pool.

@@ -11,16 +11,7 @@ from ..cluster import GpuPool
 from ..decode import unknown
 from ..effect import Sent
 from ..kube import quantity
-from ..limits import (
-    CONFIG_KEY,
-    DNS_LABEL,
-    IMAGE,
-    SUBDOMAIN,
-    VARIABLE,
-    Env,
-    Hint,
-    limit_refusals,
-)
+from ..limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint, limit_refusals
 from ..refusal import Keys, Refusal, Refusals, collected
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName

@@ -29,10 +29,7 @@ from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))
 _URL = matching("a URL such as http://prometheus.monitoring:9090", re.compile(r"https?://[^\s@]+"))
-_METRIC = matching(
-    "a metric's name such as vllm_num_requests_waiting",
-    re.compile(r"[^/%\s]+"),
-)
+_METRIC = matching("a metric's name such as vllm_num_requests_waiting", re.compile(r"[^/%\s]+"))
 _ABOVE_ZERO = Limit(
     lambda value: None if value > 0 else f"{value:g} is too small; allowed: more than 0",
     {"exclusiveMinimum": 0},

@@ -11,15 +11,7 @@ from ..access import BUCKET_NAME
 from ..catalog import kubernetes as names
 from ..effect import Sent
 from ..kube import quantity
-from ..limits import (
-    DNS_LABEL,
-    QUANTITY,
-    SIZE,
-    SUBDOMAIN,
-    Limit,
-    limit_refusals,
-    none_of,
-)
+from ..limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, limit_refusals, none_of
 from ..refusal import Refusal
 
 VolumeName = Annotated[
