@@ -323,11 +323,10 @@ def _refusals(hint: Any, value: Any) -> Iterator[Refusal]:
     """The refusals of a value and of what is below it."""
     if value is None:
         return
-    hint, limits = unwrapped(hint)
-    if refused := refusal(limits, value):
+    origin, inner, bounds = _declared(hint)
+    if refused := _refusal(bounds, value):
         yield refused
         return
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Mapping:
         for key, item in value.items():
             for part, content in zip(inner, (key, item), strict=True):
@@ -335,6 +334,13 @@ def _refusals(hint: Any, value: Any) -> Iterator[Refusal]:
     elif origin is Sequence:
         for position, item in enumerate(value):
             yield from (below.under(position) for below in _refusals(inner[0], item))
+
+
+@cache
+def _declared(hint: Any) -> tuple[Any, Sequence[Any], "_Bounds"]:
+    """The origin and the parts of an annotated type, and what limits its values."""
+    kind, limits = unwrapped(hint)
+    return typing.get_origin(kind), typing.get_args(kind), _bounds(limits)
 
 
 @cache  # Cached, because checking whether an annotation is of a protocol is slow.
@@ -354,17 +360,41 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
 
 def refusal(limits: Sequence[Any], value: Any) -> Refusal | None:
     """The refusal of a value that violates these limits, without a path; None if it does not."""
-    reason = _reason(limits, value)
+    return _refusal(_bounds(limits), value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bounds:
+    """The bounds, lengths and other limits among the annotations of a type."""
+
+    least: Any
+    most: Any
+    fewest: int | None
+    longest: int | None
+    hint: str | None
+    others: Sequence[Limit]
+
+
+def _bounds(limits: Sequence[Any]) -> _Bounds:
+    names = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"), (Hint, "text"))
+    first = (
+        next((getattr(limit, name) for limit in limits if isinstance(limit, kind)), None)
+        for kind, name in names
+    )
+    return _Bounds(*first, [limit for limit in limits if isinstance(limit, Limit)])
+
+
+def _refusal(bounds: _Bounds, value: Any) -> Refusal | None:
+    reason = _reason(bounds, value)
     return Refusal((), reason) if isinstance(reason, str) else reason
 
 
-def _reason(limits: Sequence[Any], value: Any) -> Refusal | str | None:
-    hint = _bound(limits, Hint, "text")
-    least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
+def _reason(bounds: _Bounds, value: Any) -> Refusal | str | None:
+    least, most, hint = bounds.least, bounds.most, bounds.hint
     if (least is not None and value < least) or (most is not None and value > most):
         reason = f"is {_outside(least, most)}"
         return Refusal((), reason, given=value, allowed=Range(least, most), remedy=hint or "")
-    fewest, longest = _bound(limits, MinLen, "min_length"), _bound(limits, MaxLen, "max_length")
+    fewest, longest = bounds.fewest, bounds.longest
     if (fewest is not None and len(value) < fewest) or (
         longest is not None and len(value) > longest
     ):
@@ -372,12 +402,8 @@ def _reason(limits: Sequence[Any], value: Any) -> Refusal | str | None:
         if not value:
             return f"is empty; {hint or f'give {allowed}'}"
         return f"has {len(value)}; allowed: {allowed}{f'; {hint}' if hint else ''}"
-    reasons = (limit.refusal(value) for limit in limits if isinstance(limit, Limit))
+    reasons = (limit.refusal(value) for limit in bounds.others)
     return next((reason for reason in reasons if reason), None)
-
-
-def _bound(limits: Sequence[Any], kind: type, name: str) -> Any:
-    return next((getattr(limit, name) for limit in limits if isinstance(limit, kind)), None)
 
 
 def _outside(least: Any, most: Any) -> str:
@@ -391,13 +417,14 @@ def _outside(least: Any, most: Any) -> str:
 def fragment(limits: Sequence[Any], entries: str = "Items") -> dict[str, Any]:
     """The part of the limits that JSON Schema can express; `entries`: the suffix of its keywords
     for lengths: `Items`, `Properties` or `Length`."""
-    bounds = {
-        "minimum": _bound(limits, Ge, "ge"),
-        "maximum": _bound(limits, Le, "le"),
-        f"min{entries}": _bound(limits, MinLen, "min_length"),
-        f"max{entries}": _bound(limits, MaxLen, "max_length"),
+    bounds = _bounds(limits)
+    ends = {
+        "minimum": bounds.least,
+        "maximum": bounds.most,
+        f"min{entries}": bounds.fewest,
+        f"max{entries}": bounds.longest,
     }
-    schema = {key: value for key, value in bounds.items() if value is not None}
-    for limit in limits:
-        schema |= limit.fragment if isinstance(limit, Limit) else {}
+    schema = {key: value for key, value in ends.items() if value is not None}
+    for limit in bounds.others:
+        schema |= limit.fragment
     return schema

@@ -200,6 +200,8 @@ class Refusals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
+        if error is None:
+            return False
         if isinstance(error, Refusal):
             self.add(error)
             return True

@@ -8,6 +8,7 @@ from the Compute Engine GPU pages (2026-04-14). Only families that a pool is lik
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -127,6 +128,7 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 """(accelerator, GPUs, zone) with a lower limit -> that limit."""
 
 
+@cache
 def machine_type(name: str) -> MachineType | None:
     """The machine type with this name, with or without GPUs; None if it is not listed.
 

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection
+from functools import cache
 
 
 def nearest(word: str, known: Collection[str], cutoff: float) -> str | None:
@@ -12,6 +13,7 @@ def nearest(word: str, known: Collection[str], cutoff: float) -> str | None:
     return min(near, key=lambda one: sorted(one) != sorted(word), default=None)
 
 
+@cache
 def camel(name: str) -> str:
     """`max_nodes` -> `maxNodes`."""
     head, *tail = name.split("_")

@@ -5,6 +5,7 @@ with its path, before a resource is registered.
 """
 
 import difflib
+import functools
 import itertools
 import json
 import os
@@ -392,17 +393,24 @@ def _unread(key: str) -> Refusal | None:
     namespace, _, name = key.partition(":")
     if name.startswith("config:"):
         return _renamed(key, "has an old form", f"{namespace}:{name.removeprefix('config:')}")
-    package = f"pulumi_{namespace.replace('-', '_')}"
     known = (NAMESPACE, *_PROVIDERS)
-    sdk = find_spec(package) if package.isidentifier() else None
-    if namespace in _PROVIDERS and sdk is not None and sdk.origin is not None:
-        return _unknown_setting(key, Path(sdk.origin).parent / "config" / "vars.py")
+    sdk = namespace == NAMESPACE or _sdk(namespace)
+    if namespace in _PROVIDERS and isinstance(sdk, Path):
+        return _unknown_setting(key, sdk / "config" / "vars.py")
     if namespace in known or sdk:
         return None
     reason = f"nothing reads the namespace {namespace!r}"
     if near := difflib.get_close_matches(namespace[:100], known, n=1):
         return _renamed(key, reason, f"{near[0]}:{name}")
     return Refusal(key, reason, allowed=sorted(known))
+
+
+@functools.cache  # It is looked for in every folder of `sys.path`.
+def _sdk(provider: str) -> Path | bool:
+    """The folder of a provider's SDK, or whether there is one."""
+    package = f"pulumi_{provider.replace('-', '_')}"
+    sdk = find_spec(package) if package.isidentifier() else None
+    return Path(sdk.origin).parent if sdk and sdk.origin else sdk is not None
 
 
 def _renamed(key: str, reason: str, meant: str) -> Refusal:
@@ -414,13 +422,19 @@ def _unknown_setting(key: str, sdk: Path) -> Refusal | None:
     preview. `sdk`: the module that reads the settings; a file, because importing an SDK takes a
     second."""
     namespace, _, name = key.partition(":")
-    names = re.findall(r"\.get(?:_\w+)?\('(\w+)'\)", sdk.read_text()) if sdk.exists() else ()
+    names = _settings_of(sdk)
     if not names or name in (*names, "version", "pluginDownloadURL"):
         return None
     reason = f"nothing reads it, because the provider has no {name}"
     if meant := nearest(name, names, 0.6):
         return _renamed(key, reason, f"{namespace}:{meant}")
     return Refusal(key, reason, remedy="remove it")
+
+
+@functools.cache
+def _settings_of(sdk: Path) -> Sequence[str]:
+    text = sdk.read_text() if sdk.exists() else ""
+    return re.findall(r"\.get(?:_\w+)?\('(\w+)'\)", text)
 
 
 def _platform(cluster: dict[str, Any]) -> str:
