@@ -264,8 +264,10 @@ def _narrowed(refusal: Refusal, checks: Sequence[Possible], path: Sequence[str |
             possible, allowed = check(written(path)), refusal.allowed
             if isinstance(possible, Range) and isinstance(allowed, Range):
                 refusal = refusal.but(allowed=allowed.within(possible))
-            elif possible:
-                refusal = refusal.but(allowed=possible)
+            elif possible and not isinstance(possible, Range):
+                words = () if isinstance(allowed, Range | str) else allowed
+                left = [word for word in words if word in possible]
+                refusal = refusal.but(allowed=left or possible)
     same = (other for other in whole if other.at == written(path))
     return next((other.but(path=refusal.path) for other in same), refusal)
 
@@ -283,6 +285,14 @@ def collected(check: Callable[P, Iterable[Refusal]]) -> Callable[P, None]:
         refusals.check()
 
     return run
+
+
+def raised(check: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Refusal]:
+    """The refusals that a check raises, for one that yields its own."""
+    refusals = Refusals()
+    with refusals:
+        check(*args, **kwargs)
+    yield from refusals
 
 
 def unset(args: Any, names: Collection[str]) -> None:

@@ -12,8 +12,9 @@ from ..cluster import GpuPool
 from ..effect import Sent, Silent
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
+from ..gpu.resources_args import impossible
 from ..limits import VARIABLE, Hint, Limit, none_of, refusal
-from ..refusal import Refusal, Refusals, collected
+from ..refusal import Refusal, Refusals, collected, raised
 from .batch_args import QueueRequest
 
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
@@ -152,14 +153,7 @@ class TrainingArgs(PodArgs):
             )
         gpus = self.worker_gpus(pool)
         if gpus not in pool.gpus_per_pod:
-            yield Refusal(
-                "gpus",
-                f"is not possible for a pod on pool {pool.name}",
-                given=gpus,
-                allowed=pool.gpus_per_pod,
-            )
-        self.check_node(pool, gpus)
-        self._check_topology(pool)
+            yield impossible(gpus, pool, pool.gpus_per_pod)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             yield Refusal(
                 "nodes",
@@ -167,6 +161,8 @@ class TrainingArgs(PodArgs):
                 given=self.nodes,
                 remedy="lower it, or raise maxNodes",
             )
+        yield from raised(self.check_node, pool, gpus)
+        yield from raised(self._check_topology, pool)
 
     @collected
     def _check_topology(self, pool: GpuPool) -> Iterator[Refusal]:

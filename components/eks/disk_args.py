@@ -6,7 +6,7 @@ from annotated_types import Interval
 
 from ..catalog import eks as catalog
 from ..limits import Hint
-from ..refusal import Refusal
+from ..refusal import Range, Refusal
 
 STORAGE_CLASS = "gp3-encrypted"
 """The StorageClass that the stack creates."""
@@ -23,11 +23,16 @@ DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
 def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS) -> None:
     """Raises ValueError if EBS does not offer this many IOPS for such a volume, or more than
     `most`."""
-    least = max(_LEAST_IOPS, throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
-    most = min(most, size_gb * catalog.GP3_IOPS_PER_GIB)
-    if not least <= iops <= most:
+    allowed = possible_iops(size_gb, throughput, most)
+    if iops not in allowed:
         raise Refusal(
             "diskIops",
             f"{iops} is out of range; allowed with diskThroughput {throughput} and diskSizeGb "
-            f"{size_gb}: {least} to {most}",
+            f"{size_gb}: {allowed.least} to {allowed.most}",
         )
+
+
+def possible_iops(size_gb: int, throughput: int, most: int = _MOST_IOPS) -> Range:
+    """The IOPS that EBS offers for such a volume, up to `most`."""
+    least = max(_LEAST_IOPS, throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
+    return Range(least, min(most, size_gb * catalog.GP3_IOPS_PER_GIB))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Interval, Len, MinLen
 
@@ -30,6 +30,7 @@ from .disk_args import (
     DiskSize,
     DiskThroughput,
     check_iops,
+    possible_iops,
 )
 from .existing_args import AnyEksClusterArgs
 from .immutable import bought, choices_kept, never_lower
@@ -791,10 +792,14 @@ class EksGpuNodeGroupArgs:
             )
         check_fixed(self.min_nodes, self.max_nodes)
 
-    def possible(self, key: str) -> Range | Sequence[int] | None:
+    def possible(self, key: str) -> Range | Sequence[Any] | None:
         """What the other settings allow for this one."""
         if key == "gpusPerNode":
             return [self.gpus]
+        if key == "diskIops":
+            return possible_iops(self.disk_size_gb, self.disk_throughput)
+        if key == "capacityType":
+            return reservations.ways(self.instance_type)
         if key == "minNodes":
             return [0] if self.fallback or "capacity-block" in self.purchases else None
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)

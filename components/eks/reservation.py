@@ -73,6 +73,13 @@ def check_order(fallback: Sequence[str]) -> None:
         )
 
 
+def ways(kind: InstanceType) -> Sequence[str]:
+    """The ways of buying nodes of this type."""
+    if kind.blocks == "only":
+        return ["capacity-block"]
+    return [way for way in _ORDER if way != "capacity-block" or kind.blocks != "none"]
+
+
 @collected
 def check(
     purchases: Sequence[str], reservation: str | None, types: Sequence[InstanceType], min_nodes: int

@@ -166,11 +166,9 @@ class GkeKubeletArgs:
     @collected
     def check_node(self, machine: MachineType, disk_gb: int) -> Iterator[Refusal]:
         """Raises ValueError for what this machine type with this boot disk does not support."""
-        for key in ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope"):
-            if getattr(self, key) is not None and not machine.features.numa:
-                yield Refusal(
-                    camel(key), f"{machine.name} does not support NUMA alignment; drop the key"
-                )
+        for key in _ALIGNMENT:
+            if getattr(self, key) is not None:
+                check_machine(camel(key), machine)
         size, files = self.container_log_max_size, self.container_log_max_files
         logs = quantity.parse(size or "10Mi") * (files or 5)
         storage = disk_gb + (machine.local_ssd_gib or 0)
@@ -245,7 +243,7 @@ class GkeLinuxArgs:
     def check_node(self, machine: MachineType) -> Iterator[Refusal]:
         """Raises ValueError for what this machine type does not support."""
         if self.hugepages_1g:
-            check_gigantic(machine)
+            check_machine("hugepages1g", machine)
         share = 80 if machine.memory_gib >= 30 else 60
         if (most := int(machine.memory_gib * 1024 * share / 100)) < self.hugepages_mib:
             yield Refusal(
@@ -282,12 +280,12 @@ class GkeLinuxArgs:
         return {key: value for key, value in config.items() if value is not None}
 
 
-def check_gigantic(machine: MachineType) -> None:
-    """Raises the refusal of a machine type without pages of 1 GiB."""
-    if not machine.features.gigantic_pages:
-        raise Refusal(
-            "hugepages1g", f"{machine.name} does not support pages of 1 GiB; use hugepages2m"
-        )
+def check_machine(key: str, machine: MachineType) -> None:
+    """Raises the refusal of a setting that the machine type does not support with any value."""
+    if key == "hugepages1g" and not machine.features.gigantic_pages:
+        raise Refusal(key, f"{machine.name} does not support pages of 1 GiB; use hugepages2m")
+    if key in map(camel, _ALIGNMENT) and not machine.features.numa:
+        raise Refusal(key, f"{machine.name} does not support NUMA alignment; drop the key")
 
 
 _COMPUTED = (
@@ -321,6 +319,7 @@ LINUX = Annotated[
 ]
 
 
+_ALIGNMENT = ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope")
 _BLUE_GREEN = ("batch_node_count", "batch_soak_seconds", "soak_seconds")
 
 

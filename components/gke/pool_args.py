@@ -41,7 +41,7 @@ from ..limits import (
     one_of,
 )
 from ..on_change import OnChange, kept
-from ..refusal import Range, Refusal, Refusals, collected
+from ..refusal import Range, Refusal, Refusals, collected, raised
 from ..scalers import SCALERS, NotWith, check_scaler
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
@@ -55,7 +55,7 @@ from .node_args import (
     NETWORK_TAGS,
     SERVICE_ACCOUNT,
     GkeUpgradeArgs,
-    check_gigantic,
+    check_machine,
 )  # fmt: skip
 from .sharing_args import GkeSharingArgs
 
@@ -342,10 +342,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
         """What the other settings allow for this one."""
-        if key == "linux.hugepages1g":
-            at("linux", check_gigantic, self.machine)
+        block, _, inner = key.partition(".")
+        if block in ("kubelet", "linux"):
+            at(block, check_machine, inner, self.machine)
         if key == "capacityType":
             return self.machine.provisioning
+        if key == "diskType":
+            return self.machine.features.boot_disks
         if key == "driver" and self.device_plugin != "gke":
             return ["daemonset", "none"]
         if key == "driverVersion" and (self.driver != "managed" or self.os_image != "cos"):
@@ -758,20 +761,21 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.os_image == "ubuntu" and self.image_streaming:
             yield Refusal("imageStreaming", "needs osImage cos", remedy="drop one of the two")
 
-    def _check_sharing(self) -> None:
+    @collected
+    def _check_sharing(self) -> Iterator[Refusal]:
         if self.sharing is None:
             return
         if self.device_plugin != "gke":
-            raise Refusal("sharing", "is done by GKE on this platform; set devicePlugin: gke")
-        self.sharing.check(self.gpu_model)
+            yield Refusal("sharing", "is done by GKE on this platform; set devicePlugin: gke")
+        yield from raised(self.sharing.check, self.gpu_model)
         if self.sharing.partition and self.driver == "none":
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"),
                 "GKE's driver installers create the MIG partitions, and none runs with driver: "
                 "none; set driver: managed",
             )
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"),
                 "the driver installer for Ubuntu does not create MIG partitions",
                 remedy="set driver: managed, or osImage: cos",
@@ -781,7 +785,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             and self.driver == "daemonset"
             and self.sharing.partition not in PARTITION_SIZES
         ):
-            raise Refusal(
+            yield Refusal(
                 ("sharing", "partition"),
                 "is not a partition that the driver installer knows, and the installer would "
                 "crash on the node; set driver: managed",

@@ -10,10 +10,10 @@ from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..effect import Sent
 from ..limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
-from ..refusal import Refusal, collected
+from ..refusal import Refusal, collected, raised
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
-from .resources_args import ResourcesArgs, check_room
+from .resources_args import ResourcesArgs, check_room, impossible
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA needs 4 GiB of a node's memory, pinned buffers and NCCL some more."""
@@ -116,7 +116,7 @@ class GpuTestArgs:
                 remedy="drop the key, and use an image with PyTorch",
             )
         gpus = self.gpus_on(pool)
-        check_room(self.requests, ResourcesArgs(), pool, gpus)
+        yield from raised(check_room, self.requests, ResourcesArgs(), pool, gpus)
         if gpus > pool.gpus_per_node:
             yield Refusal(
                 "gpus",
@@ -125,9 +125,4 @@ class GpuTestArgs:
                 remedy="lower it, or drop the key",
             )
         if pool.pod_gpus and gpus not in pool.pod_gpus:
-            yield Refusal(
-                "gpus",
-                f"is not possible for a pod on pool {pool.name}",
-                given=gpus,
-                allowed=pool.pod_gpus,
-            )
+            yield impossible(gpus, pool, pool.pod_gpus)

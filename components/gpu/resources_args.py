@@ -1,5 +1,6 @@
 """CPU, memory and disk of a pod, and whether a node of its pool has enough of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -40,6 +41,12 @@ def check_order(requests: ResourcesArgs, limits: ResourcesArgs) -> None:
         low, high, key = getattr(requests, field), getattr(limits, field), camel(field)
         if low and high and quantity.parse(low) > quantity.parse(high):
             raise Refusal(("requests", key), f"{low} is above limits.{key} {high}; lower it")
+
+
+def impossible(gpus: int, pool: GpuPool, allowed: Sequence[int]) -> Refusal:
+    """The refusal of a number of GPUs that no pod on `pool` can have."""
+    reason = f"is not possible for a pod on pool {pool.name}"
+    return Refusal("gpus", reason, given=gpus, allowed=allowed)
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:

@@ -14,9 +14,10 @@ from ..decode import shown
 from ..effect import Sent, Silent
 from ..kube import quantity
 from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, is_given, matching
-from ..refusal import Refusal, Refusals, collected
+from ..refusal import Refusal, Refusals, collected, raised
 from .pod_args import PodArgs
 from .pod_group import PodGroup
+from .resources_args import impossible
 
 _API_VERSIONS = {
     "deployment": ("Deployment", "apps/v1"),
@@ -128,12 +129,7 @@ class GpuPodArgs(PodArgs):
                 remedy="request fewer, or give the pool larger nodes",
             )
         elif self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
-            yield Refusal(
-                "gpus",
-                f"is not possible for a pod on pool {pool.name}",
-                given=self.gpus,
-                allowed=pool.pod_gpus,
-            )
+            yield impossible(self.gpus, pool, pool.pod_gpus)
         elif self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
             yield Refusal(
                 "gpus",
@@ -155,7 +151,7 @@ class GpuPodArgs(PodArgs):
                 given=shared,
                 remedy="lower it, or give the pool larger nodes",
             )
-        self.check_node(pool, self.gpus)
+        yield from raised(self.check_node, pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
                 yield Refusal(
