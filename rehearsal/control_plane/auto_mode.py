@@ -18,6 +18,7 @@ from typing import Any
 import urllib3
 
 import tools
+from components.kube import quantity
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
 from rehearsal.plugins.kubernetes.api_error import ApiError
@@ -44,6 +45,9 @@ _TO_CLUSTER = (
 _GATES = ("ReservedCapacity", "StaticCapacity")
 """Feature gates that Karpenter disables by default and Auto Mode enables: auto-odcr.html,
 auto-static-capacity.html."""
+_LEAST_LOCAL_BYTES = 125 * 10**9
+"""The smallest local disks of an EC2 type with a GPU. They replace a smaller volume; for a larger
+one a rehearsal counts the volume only, though some types have more."""
 _PATHS = {
     ("eks.amazonaws.com/v1", "NodeClass"): "/apis/eks.amazonaws.com/v1/nodeclasses",
     ("karpenter.sh/v1", "NodePool"): "/apis/karpenter.sh/v1/nodepools",
@@ -250,8 +254,11 @@ def _class(spec: Mapping[str, Any]) -> dict[str, Any]:
         **{key: disk[key] for key in ("iops", "throughput", "kmsKeyID") if key in disk},
     }
     system = {"volumeType": "gp3", "volumeSize": "4Gi", "encrypted": True}
+    # Karpenter has one policy for all types of a class, and then looks at no volume.
+    local = quantity.parse(volume["volumeSize"]) <= _LEAST_LOCAL_BYTES
     return {
         **{key: spec[key] for key in same if key in spec},
+        **({"instanceStorePolicy": "RAID0"} if local else {}),
         "amiSelectorTerms": [{"alias": "bottlerocket@latest"}],
         "blockDeviceMappings": [
             {"deviceName": "/dev/xvda", "ebs": {**system, "deleteOnTermination": True}},

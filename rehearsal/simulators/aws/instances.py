@@ -52,6 +52,7 @@ def instance(account: Account, name: str) -> InstanceType:
         arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
         on_demand=priced.on_demand if priced else None,
         quota=_quota(name),
+        local_nvme_gb=row.get("InstanceStorageInfo", {}).get("TotalSizeInGB"),
         source="moto",
     )
 

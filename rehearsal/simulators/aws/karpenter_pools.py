@@ -75,7 +75,7 @@ def _group(
     image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
     if automatic:  # Auto Mode's types are unknown, except that it has drivers for those it starts
         image = None
-    prototype = _prototype(account, pool, row, image, node_class)
+    prototype = _prototype(account, pool, row, image, node_class, automatic=automatic)
     if automatic:
         prototype = _automatic(prototype)
     unjoined = [
@@ -241,7 +241,9 @@ def _joining(account: Account, cluster: Cluster, made: Any) -> NodeTemplate:
         **_kubelet_labels(kubelet),
     }
     taints = tuple(_kubelet_taints(config))
-    found = NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
+    found = NodeTemplate(
+        labels=labels, taints=taints, capacity=nodes.capacity(group, row, automatic=made.automatic)
+    )
     if made.automatic:
         found = _automatic(found)
     return found.without(taints_taken_off(account, cluster))
@@ -289,6 +291,8 @@ def _prototype(
     row: InstanceType,
     image: Image | None,
     node_class: Mapping[str, Any] | None,
+    *,
+    automatic: bool,
 ) -> NodeTemplate:
     """A future node of the pool, of its first instance type and zone."""
     template = pool["spec"]["template"]
@@ -322,18 +326,17 @@ def _prototype(
         NodeTaint(key=each["key"], value=each.get("value") or "", effect=each["effect"])
         for each in template["spec"].get("taints") or []
     )
-    return NodeTemplate(labels=labels, taints=taints, capacity=nodes.capacity(group, row))
+    capacity = nodes.capacity(group, row, automatic=automatic)
+    return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
 
 
 def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
     """The size of the volume that pods use: the largest of the class."""
-    volumes = ((node_class or {}).get("spec") or {}).get("blockDeviceMappings") or []
-    sizes = [
-        int(quantity.parse(each["ebs"]["volumeSize"]) / 2**30)
-        for each in volumes
-        if (each.get("ebs") or {}).get("volumeSize")
-    ]
-    return max(sizes, default=_DISK_GIB)
+    spec = (node_class or {}).get("spec") or {}
+    volumes = [each.get("ebs") or {} for each in spec.get("blockDeviceMappings") or []]
+    sizes = [each.get("volumeSize") for each in volumes]
+    sizes.append((spec.get("ephemeralStorage") or {}).get("size"))  # of a NodeClass
+    return max((int(quantity.parse(size) / 2**30) for size in sizes if size), default=_DISK_GIB)
 
 
 def _values(spec: Mapping[str, Any], key: str) -> list[str]:

@@ -152,9 +152,15 @@ def size(row: InstanceType) -> dict[str, str]:
     }
 
 
-def capacity(group: Group, row: InstanceType) -> dict[str, str]:
-    """The resources that the kubelet leaves for pods; of the disk, all but a tenth and 1 GiB."""
-    found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, _disk_gib(group))
+def capacity(group: Group, row: InstanceType, *, automatic: bool = False) -> dict[str, str]:
+    """The resources that the kubelet leaves for pods; of the disk, all but a tenth and 1 GiB.
+
+    `automatic`: an instance of EKS Auto Mode, whose local disks replace a smaller volume
+    (docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html, read 2026-11-28).
+    """
+    local = int((row.local_nvme_gb or 0) * 10**9 / 2**30) if automatic else 0
+    disk_gib = max(_disk_gib(group), local)
+    found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, disk_gib)
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         found[GPU] = str(int(row.gpus) * sharing(group).replicas)
     return found

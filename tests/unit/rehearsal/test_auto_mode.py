@@ -3,7 +3,12 @@
 import json
 from typing import Any
 
+import pytest
+
+from components.catalog.eks import INSTANCE_TYPES
 from rehearsal.control_plane.auto_mode import to_cluster, to_karpenter
+from rehearsal.simulators.aws.nodes import capacity
+from rehearsal.simulators.aws.rows import Group
 
 POOL: dict[str, Any] = {
     "kind": "NodePool",
@@ -44,6 +49,27 @@ def test_karpenter_sees_a_node_class_of_its_own() -> None:
     disk = {each["deviceName"]: each["ebs"] for each in seen["spec"]["blockDeviceMappings"]}
     assert (disk["/dev/xvdb"]["volumeSize"], disk["/dev/xvdb"]["iops"]) == ("200Gi", 3000)
     assert "snatPolicy" not in seen["spec"]
+
+
+@pytest.mark.parametrize(("size", "policy"), [("100Gi", "RAID0"), ("200Gi", None)])
+def test_local_disks_replace_a_smaller_volume(size: str, policy: str | None) -> None:
+    """For Karpenter, and on the nodes: whole disks of 250 GB less a tenth and 1 GiB."""
+    spec = CLASS["spec"] | {"ephemeralStorage": {"size": size}}
+    seen = json.loads(to_karpenter(json.dumps(CLASS | {"spec": spec})))
+    assert seen["spec"].get("instanceStorePolicy") == policy
+    row = {"amiType": "CUSTOM", "instanceTypes": ["g5.xlarge"], "diskSize": int(size[:-2])}
+    group = Group(row=row, given={}, scaling_group="", template="", data={})
+    mib = {
+        automatic: capacity(group, INSTANCE_TYPES["g5.xlarge"], automatic=automatic)[
+            "ephemeral-storage"
+        ]
+        for automatic in (True, False)
+    }
+    volume = int(size[:-2]) * 1024
+    assert mib == {
+        True: f"{int(232 * 1024 * 0.9 - 1024)}Mi",
+        False: f"{int(volume * 0.9 - 1024)}Mi",
+    }
 
 
 def test_every_pool_has_the_label_of_auto_mode() -> None:
