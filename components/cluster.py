@@ -4,7 +4,7 @@ Labels, taints, tolerations, selectors, autoscaler tags and the exported contrac
 from one `GpuPool`; no value of it is written down twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -12,9 +12,10 @@ from .access import BucketDriver, ServiceAccountArgs
 from .catalog import kubernetes as names
 from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
+from .decode import NAMESPACE, at
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .limits import LABEL_KEY, LABEL_VALUE, Example, check_limits
-from .refusal import Refusal
+from .refusal import Refusal, Refusals
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
 # second to import.
@@ -301,6 +302,30 @@ class ResolvedPool(Generic[Args]):
     """Zones, or IDs of an existing VPC's subnets, in which its nodes may be."""
     warnings: Sequence[str] = ()
     """Warnings about it, one line each, starting with the key's path."""
+
+
+def resolved(
+    pools: Mapping[str, Any], refusals: Refusals, *cluster: object
+) -> dict[str, ResolvedPool[Any]]:
+    """The pools with all decisions made, in their `cluster` if these depend on it; raises all
+    `refusals` if a pool is refused, since nothing can be checked against it."""
+    found = {}
+    for name, pool in pools.items():
+        with refusals:
+            found[name] = at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, *cluster)
+    if len(found) < len(pools):
+        refusals.check()
+    return found
+
+
+def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> None:
+    """Raises ValueError for a CPU pool with the name of a GPU pool."""
+    for name in cpu_pools:
+        if name in pools:
+            raise Refusal(
+                (f"{NAMESPACE}:cluster", "cpuPools", name),
+                "is also the name of a GPU pool; choose another",
+            )
 
 
 def check_fixed(min_nodes: int, max_nodes: int, advice: str = "") -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 if TYPE_CHECKING:
     from .access import Access
     from .cluster import Cluster, Metrics, ResolvedPool, Runs
+    from .refusal import Refusals
 
 
 class PlatformSettings(Protocol):
@@ -48,11 +49,15 @@ class SettingsModule(Protocol):
     """The args class of each entry of `gpu-cluster:gpuPools`."""
 
     def resolve(
-        self, config: Mapping[str, str], cluster: Any, pools: Mapping[str, Any]
+        self,
+        config: Mapping[str, str],
+        cluster: Any,
+        pools: Mapping[str, Any],
+        refusals: "Refusals",
     ) -> PlatformSettings:
         """Combines the decoded args with other namespaces of the engine's `config`.
 
-        Raises ValueError with one line that begins with the key's path.
+        Adds to `refusals` what does not keep other checks from being made, and raises the rest.
         """
 
 

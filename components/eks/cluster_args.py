@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Interval, MinLen
@@ -29,7 +30,7 @@ from ..limits import (
     one_of,
 )
 from ..on_change import NEVER, OnChange, kept
-from ..refusal import Keys, Range, Refusal, collected
+from ..refusal import Keys, Range, Refusal, Refusals, collected
 from ..scalers import SCALERS
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -435,14 +436,18 @@ class EksClusterArgs:
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
-        at("network", self.network.check_in, region)
         keys = {
             "secretsEncryptionKey": self.secrets_encryption_key,
             "disksEncryptionKey": self.disks_encryption_key,
         }
-        check_keys(keys, region)
         admins = [(("admins", position), arn) for position, arn in enumerate(self.admins)]
-        check_partition([*admins, *principals(self.users)], region)
+        refusals = Refusals()
+        refusals.each(
+            partial(at, "network", self.network.check_in, region),
+            partial(check_keys, keys, region),
+            partial(check_partition, [*admins, *principals(self.users)], region),
+        )
+        refusals.check()
 
 
 @collected

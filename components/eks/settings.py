@@ -10,9 +10,16 @@ from ..access import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
 from ..catalog import eks_regions
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
-from ..cluster import Metrics, ResolvedPool, Runs, nvlink_warnings
+from ..cluster import (
+    Metrics,
+    ResolvedPool,
+    Runs,
+    check_pool_names,
+    nvlink_warnings,
+    resolved,
+)
 from ..decode import NAMESPACE, at, required
-from ..refusal import Refusal
+from ..refusal import Refusal, Refusals
 from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
@@ -169,27 +176,41 @@ def _bucket_driver(region: str) -> BucketDriver:
 
 
 def resolve(
-    config: Mapping[str, str], cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
+    config: Mapping[str, str],
+    cluster: AnyEksClusterArgs,
+    pools: Mapping[str, EksGpuNodeGroupArgs],
+    refusals: Refusals,
 ) -> EksSettings:
-    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings, as `SettingsModule.resolve` says."""
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise Refusal("aws:region", "is not a region; give one such as us-east-1", given=region)
     if meant := meant_region(region):
         raise Refusal("aws:region", f"{region} is not a region", remedy=f"did you mean {meant!r}?")
     provider = provider_args(config, region)
-    at(f"{NAMESPACE}:cluster", cluster.check_in, region)
-    at(f"{NAMESPACE}:cluster", check_policies, cluster, region)
-    at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
+    path = f"{NAMESPACE}:cluster"
+    refusals.each(
+        partial(at, path, cluster.check_in, region),
+        partial(at, path, check_policies, cluster, region),
+        partial(at, path, cluster.check_support, date.today()),
+        partial(check_node_pools, cluster, pools),
+        partial(check_pool_names, cluster.cpu_pools, pools),
+        partial(_check_reservations, pools),
+    )
     for name, pool in pools.items():
-        at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
-        at(f"{NAMESPACE}:gpuPools.{name}", pool.check_located, region)
+        path = f"{NAMESPACE}:gpuPools.{name}"
+        refusals.each(
+            partial(at, path, check_region, pool.reservation, region),
+            partial(at, path, pool.check_located, region),
+        )
     if isinstance(cluster, EksExistingClusterArgs):
-        for name, pool in pools.items():
-            check_existing(f"{NAMESPACE}:gpuPools.{name}", pool, cluster)
-        for name, cpu in cluster.cpu_pools.items():
-            check_existing(f"{NAMESPACE}:cluster.cpuPools.{name}", cpu, cluster)
-    check_node_pools(cluster, pools)
+        for key, of in (("gpuPools", pools), ("cluster.cpuPools", cluster.cpu_pools)):
+            for name, each in of.items():
+                refusals.each(partial(check_existing, f"{NAMESPACE}:{key}.{name}", each, cluster))
+    return EksSettings(provider=provider, cluster=cluster, pools=resolved(pools, refusals, cluster))
+
+
+def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
         if pool.reservation is None or is_group(pool.reservation):
@@ -201,20 +222,6 @@ def resolve(
                 f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
                 f"{held.instance_types[0]}; name another reservation",
             )
-    for name in cluster.cpu_pools:
-        if name in pools:
-            raise Refusal(
-                (f"{NAMESPACE}:cluster", "cpuPools", name),
-                "is also the name of a GPU pool; choose another",
-            )
-    return EksSettings(
-        provider=provider,
-        cluster=cluster,
-        pools={
-            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
-            for name, pool in pools.items()
-        },
-    )
 
 
 _TAKEN: Mapping[str, Mapping[str, str]] = {

@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..access import Access
-from ..cluster import Metrics, ResolvedPool, Runs
+from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..decode import NAMESPACE, at, is_output
 from ..refusal import Refusal, Refusals
 from .cluster_args import ExistingClusterArgs
@@ -48,13 +49,14 @@ def resolve(
     config: Mapping[str, str],
     cluster: ExistingClusterArgs,
     pools: Mapping[str, ExistingGpuPoolArgs],
+    refusals: Refusals,
 ) -> ExistingSettings:
-    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
-    _check_selectors(pools)
+    """Resolves the settings, as `SettingsModule.resolve` says."""
+    refusals.each(partial(_check_selectors, pools))
     return ExistingSettings(
         cluster=cluster,
         kubeconfig=_kubeconfig(cluster),
-        pools={name: pool.resolve(name) for name, pool in pools.items()},
+        pools=resolved(pools, refusals),
     )
 
 

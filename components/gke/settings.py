@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..access import Access
-from ..cluster import Metrics, ResolvedPool, Runs
+from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, resolved
 from ..decode import NAMESPACE, at
-from ..refusal import Refusal
+from ..refusal import Refusals
 from ..scalers import SCALERS
 from .classes import check_names
 from .cluster_args import GkeClusterArgs
@@ -92,21 +93,21 @@ class GkeSettings:
 
 
 def resolve(
-    config: Mapping[str, str], cluster: AnyGkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs]
+    config: Mapping[str, str],
+    cluster: AnyGkeClusterArgs,
+    pools: Mapping[str, GkeGpuNodePoolArgs],
+    refusals: Refusals,
 ) -> GkeSettings:
-    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings, as `SettingsModule.resolve` says."""
     project = project_id(config)
-    at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
+    refusals.each(
+        partial(at, f"{NAMESPACE}:cluster", cluster.network.check_in, project),
+        partial(check_pool_names, cluster.cpu_pools, pools),
+    )
     # In an existing cluster, the ID contains a hash of the stack, which is not known here.
     account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
-    for name in cluster.cpu_pools:
-        if name in pools:
-            raise Refusal(
-                (f"{NAMESPACE}:cluster", "cpuPools", name),
-                "is also the name of a GPU pool; choose another",
-            )
     if SCALERS[cluster.scaler].in_cluster:
-        check_names(pools)
+        refusals.each(partial(check_names, pools))
     settings = GkeSettings(
         project=project,
         foreign=[
@@ -114,10 +115,7 @@ def resolve(
             *registry_warnings(config, project, account),
         ],
         cluster=cluster,
-        pools={
-            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
-            for name, pool in pools.items()
-        },
+        pools=resolved(pools, refusals, cluster),
     )
-    at(f"{NAMESPACE}:cluster", settings.check_room)
+    refusals.each(partial(at, f"{NAMESPACE}:cluster", settings.check_room))
     return settings

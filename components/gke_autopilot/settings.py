@@ -3,15 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..access import Access
-from ..cluster import Metrics, ResolvedPool, Runs
+from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..decode import NAMESPACE, at
 from ..gke.classes import check_names
 from ..gke.node_account import account_id, registry_warnings
 from ..gke.sign_in import identity_warnings, project_id
 from ..gke.volumes import access
 from ..gke.warnings import warnings
+from ..refusal import Refusals
 from ..scalers import scaler_of
 from .cluster_args import GkeAutopilotArgs
 from .pool_args import GkeAutopilotPoolArgs
@@ -49,13 +51,16 @@ class GkeAutopilotSettings:
 
 
 def resolve(
-    config: Mapping[str, str], cluster: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs]
+    config: Mapping[str, str],
+    cluster: GkeAutopilotArgs,
+    pools: Mapping[str, GkeAutopilotPoolArgs],
+    refusals: Refusals,
 ) -> GkeAutopilotSettings:
-    """Resolves the settings; raises ValueError with one line that begins with the key's path."""
+    """Resolves the settings, as `SettingsModule.resolve` says."""
     project = project_id(config)
-    at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
+    refusals.each(partial(at, f"{NAMESPACE}:cluster", cluster.network.check_in, project))
     if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
-        check_names(pools)
+        refusals.each(partial(check_names, pools))
     return GkeAutopilotSettings(
         project=project,
         foreign=[
@@ -63,8 +68,5 @@ def resolve(
             *registry_warnings(config, project, account_id(cluster.name)),
         ],
         cluster=cluster,
-        pools={
-            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
-            for name, pool in pools.items()
-        },
+        pools=resolved(pools, refusals, cluster),
     )

@@ -260,12 +260,12 @@ def _resolved(
             platform = _platform(values["cluster"])
         cluster = {key: value for key, value in values["cluster"].items() if key != "platform"}
         values = {**values, "cluster": cluster}
-    if not refusals:
+    row, decoded = PLATFORMS.get(platform), not refusals
+    if decoded:
         with refusals:
             return _with_own(config, values, platform, root)
-    row = PLATFORMS.get(platform)
     parts = [(key, block.args, block.names is not None) for key, block in BLOCKS.items()]
-    if row:
+    if row and not decoded:
         part = [("cluster", row.settings.CLUSTER, False), ("gpuPools", row.settings.POOL, True)]
         parts = [*part, *parts]
     for key, kind, named in parts:
@@ -293,11 +293,13 @@ def _with_own(
     with refusals:
         pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
     refusals.check()
-    try:
-        own = module.resolve(config, cluster, pool_args)
-    except Refusal as refusal:
-        raise in_team(refusal, module.CLUSTER, teams) from None
-    return _with_blocks(values, platform, own, teams, root)
+    settings = None
+    with refusals:
+        own = module.resolve(config, cluster, pool_args, refusals)
+        settings = _with_blocks(values, platform, own, teams, root)
+    if settings is None or refusals:
+        raise in_team(refusals.first(), module.CLUSTER, teams)
+    return settings
 
 
 def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refusal:

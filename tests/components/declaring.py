@@ -6,6 +6,7 @@ from typing import Any
 
 from components.cluster import Cluster, Runs
 from components.platforms import PLATFORMS
+from components.refusal import Refusals
 
 CONFIG: Mapping[str, Mapping[str, str]] = {
     "gke": {"gcp:project": "my-project"},
@@ -27,5 +28,5 @@ def declared(
     """The cluster of these args; `changes` are fields of the resolved settings."""
     row = PLATFORMS[platform]
     config = {**CONFIG[platform], **changes.pop("config", {})}
-    settings: Any = row.settings.resolve(config, cluster, pools)
+    settings: Any = row.settings.resolve(config, cluster, pools, Refusals())
     return row.program.declare(replace(settings, **changes), runs or Runs())

@@ -13,6 +13,7 @@ from components.eks.provider_args import AwsProviderArgs
 from components.eks.regions import endpoint_service
 from components.eks.settings import resolve
 from components.eks.user_args import EksUserArgs
+from components.refusal import Refusals
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes
@@ -70,7 +71,7 @@ def test_a_pool_is_warned_of_what_the_stack_does_not_set_up(
     cluster = EksClusterArgs(
         name="a", admins=[ADMIN], authorized_networks={"a": "198.18.0.0/24"}, network=network
     )
-    settings = resolve({"aws:region": "us-east-1"}, cluster, {"pool": pool})
+    settings = resolve({"aws:region": "us-east-1"}, cluster, {"pool": pool}, Refusals())
     lines = settings.warnings(Runs(training_nodes={"pool": workers}))
     found = [line for line in lines if line.startswith("gpuPools.pool")]
     assert len(found) == len(warned)

@@ -14,6 +14,7 @@ from components.gke.warnings import training_warnings
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.platforms import PLATFORMS
+from components.refusal import Refusals
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
@@ -153,7 +154,7 @@ def test_the_settings_say_it(platform: str) -> None:
     args = GkeClusterArgs(**given) if platform == "gke" else GkeAutopilotArgs(**given)
     pool = L4 if platform == "gke" else GkeAutopilotPoolArgs(accelerator="nvidia-l4")
     config = {"gcp:project": "my-project", "gcp:accessToken": "a"}
-    settings = PLATFORMS[platform].settings.resolve(config, args, {"l4": pool})
+    settings = PLATFORMS[platform].settings.resolve(config, args, {"l4": pool}, Refusals())
     said = settings.warnings(Runs(training_nodes={"l4": 1}))
     assert [line.split(": ")[0] for line in said] == [
         "gcp:accessToken", "gcp:project", "gpuPools.l4"
@@ -170,6 +171,7 @@ def test_flex_start_nodes_are_never_upgraded(bought: dict[str, Any], said: int) 
         name="a", location="us-central1-a", authorized_networks=OFFICE, scaler="compute-classes"
     )
     pool = GkeGpuNodePoolArgs(machine_type="g2-standard-4", max_nodes=4, **bought)
-    settings = PLATFORMS["gke"].settings.resolve({"gcp:project": "mine-1"}, args, {"l4": pool})
+    config = {"gcp:project": "mine-1"}
+    settings = PLATFORMS["gke"].settings.resolve(config, args, {"l4": pool}, Refusals())
     found = settings.warnings(Runs(training_nodes={"l4": 1}))
     assert len([line for line in found if "upgrade its nodes" in line]) == said

@@ -19,6 +19,7 @@ from components.gke.existing_args import (
 )
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_existing import settings as gke_existing
+from components.refusal import Refusals
 from tests.components import recording
 from tests.components.declaring import CONFIG, declared
 from tests.components.recording import Recording, record
@@ -192,7 +193,8 @@ def lines(
     found: Mapping[str, Any], runs: Runs | None = None, pool: GkeGpuNodePoolArgs = T4, **given: Any
 ) -> list[str]:
     args = args_of(**given)
-    pools = gke_existing.resolve(CONFIG["gke-existing"], args, {"train-gpu": pool}).pools
+    config = CONFIG["gke-existing"]
+    pools = gke_existing.resolve(config, args, {"train-gpu": pool}, Refusals()).pools
     cluster = FoundCluster(**{**GOOD, **found})
     what = unfit(args, pools, runs or Runs(), cluster, project="my-project", stack=STACK)
     return [*(str(one).removeprefix("cluster.") for one in what), *bounded(args, pools, cluster)]

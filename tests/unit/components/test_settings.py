@@ -63,6 +63,7 @@ REFUSED = [*entries()]
 
 
 NAMESPACE = "gpu-cluster:"
+KMS = "arn:aws:kms:eu-west-1:123456789012:key/1"
 
 
 class Later(date):
@@ -129,6 +130,28 @@ def test_credentials_go_to_no_server_that_a_stack_file_names(
     assert bool(lines) == bool(does)
     monkeypatch.setenv("CI", "true")
     assert refusal(config) == (lines[0] if does else None)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (["gpu-cluster:cluster", "secretsEncryptionKey", KMS],
+            "cluster.secretsEncryptionKey"),
+        (["gpu-cluster:gpuPools", "train-gpu", "releaseVersion", "1.30.2-20260714"],
+            "gpuPools.train-gpu.releaseVersion"),
+        (["gpu-cluster:workloads", "sample-gpu-job", "nodeSelector", {"role": "other"}],
+            "workloads.sample-gpu-job.nodeSelector.role"),
+        (["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}, "bucketKeys": [KMS]}}],
+            "serviceAccounts.a.bucketKeys[0]"),
+    ],
+)  # fmt: skip
+def test_a_zone_of_another_region_hides_no_other_refusal(change: list[Any], path: str) -> None:
+    """What needs the cluster's settings is checked, and so is what needs its pools."""
+    zones = ["gpu-cluster:cluster", "network", "zones", ["us-east-1a", "us-west-2a"]]
+    with pytest.raises(Refusal) as refused:
+        settings.from_config(changed("train", [zones, change]))
+    found = [refusal.at for refusal in refused.value.every]
+    assert found == ["gpu-cluster:cluster.network.zones[1]", f"gpu-cluster:{path}"]
 
 
 @pytest.mark.parametrize(
