@@ -74,6 +74,10 @@ def test_an_addon_lives_and_dies(ml: Account) -> None:
     with pytest.raises(ClientError) as error:
         ml.eks.create_addon(clusterName="ml", addonName="kubeproxy")
     assert refused(error)[0] == "InvalidParameterException"
+    values = '{"env": {"WARM_IP_TARGET": 5}, "enableNetworkPolicy": "true"}'
+    with pytest.raises(ml.eks.exceptions.InvalidParameterException) as error:
+        ml.eks.update_addon(clusterName="ml", addonName="vpc-cni", configurationValues=values)
+    assert refused(error)[1].endswith("[$.env.WARM_IP_TARGET: integer found, string expected]")
     for name in ("kube-proxy", "vpc-cni"):
         ml.eks.delete_addon(clusterName="ml", addonName=name)
     with pytest.raises(ml.eks.exceptions.ResourceNotFoundException):

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -74,6 +74,18 @@ _CONFIGURATION = {
 }
 """Addon -> the top-level keys of its configuration (charts/configuration.schema.json of the agent's
 repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
+_STRINGS = {
+    "vpc-cni": re.compile(
+        r"enable(NetworkPolicy|WindowsIpam)|env\..+|init\.env\..+"
+        r"|nodeAgent\.(enable\w+Logs|\w+BindAddr)"
+    ),
+    "coredns": re.compile(r"computeType|corefile|nodeSelector\..+"),
+}
+"""Addon -> settings that have to be strings, booleans and numbers included: the schemas in the
+examples of `aws eks describe-addon-configuration` (AWS CLI reference, read 2026-11-28). They are of
+older versions (1.15.1 and 1.8.7), so that no key is refused for not being there."""
+_FOUND = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+"""Type -> its name in the messages of EKS's validator."""
 _TAKES_OFF = {
     "aws-ebs-csi-driver": "ebs.csi.aws.com/agent-not-ready",
     "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com/agent-not-ready",
@@ -296,6 +308,22 @@ def _check(account: Account, params: Params) -> None:
             f"failed with error: [$.{strange[0]}: is not defined in the schema and the schema "
             "does not allow additional properties]",
         )
+    strings = _STRINGS.get(params["addonName"])
+    for path, value in _leaves(values) if strings else ():
+        if strings.fullmatch(path) and type(value) in _FOUND:
+            raise invalid(
+                "ConfigurationValue provided in request is not supported: Json schema validation "
+                f"failed with error: [$.{path}: {_FOUND[type(value)]} found, string expected]",
+            )
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings that have no others below them, each with its path."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def _has_nodes(account: Account, cluster: Cluster) -> bool:
