@@ -37,9 +37,9 @@ def rehearsed(stack: str, folder: Path, **cluster: Any) -> Iterator[Rehearsal]:
         yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
 
 
-def test_the_owners_karpenter_starts_the_nodes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stack", ["on-eks-karpenter", "on-eks-auto-mode"])
+def test_the_owners_scaler_starts_the_nodes(stack: str, tmp_path: Path) -> None:
     """The example with its inventory: nodes come and go, and the cluster is as it was."""
-    stack = "on-eks-karpenter"
     text = (ROOT / "examples" / "existing" / f"Pulumi.{stack}.yaml").read_text()
     source = folder_of(stack, tmp_path, text)
     with Sandbox(stack, source=source, folder=tmp_path / "sandbox") as sandbox:
