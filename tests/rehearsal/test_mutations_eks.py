@@ -5,6 +5,7 @@ Only the engine, a real scheduler and a real autoscaler show that a pool never g
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from components.cluster import GPU_TAINT
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.kubernetes.cluster import Unreachable
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.aws import eks, node_groups
+from rehearsal.simulators.aws.account import Account
+from rehearsal.simulators.aws.rows import Group
 from rehearsal.verify.diagnosis import diagnose
 from stacks.definition.program import Mutation
 from stacks.engine.urn import Urn
@@ -510,25 +512,29 @@ def test_an_admin_whom_the_account_does_not_have_is_refused(rehearse: Rehearse) 
 
 @pytest.mark.prove
 def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(
-    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+    rehearse: Rehearse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An access policy takes seconds to work, and the Kubernetes provider looks once: what it
     could not reach then, it cannot reach until the update ends."""
     # A node group ends the wait. In AWS it takes minutes; here until the provider has looked.
-    made, looked = node_groups.make_group, threading.Event()
+    ended, log = node_groups._end_creation, tmp_path / "sandbox" / "logs" / "kube-apiserver.log"
 
-    class Looked(Unreachable):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            looked.set()
+    def end_later(account: Account, group: Group, wrong: Any) -> None:
+        (cluster,) = account.clusters.values()
+        cluster.grew = float("-inf")
 
-    def make_later(*arguments: Any) -> tuple[str, str]:
-        assert looked.wait(300)
-        return made(*arguments)
+        def end() -> None:
+            until = time.monotonic() + 300
+            while "Unable to authenticate" not in log.read_text() and time.monotonic() < until:
+                time.sleep(0.2)
+            with account.lock:
+                cluster.grew = time.monotonic()
+                ended(account, group, wrong)
+
+        threading.Thread(target=end, daemon=True).start()
 
     monkeypatch.setattr(eks, "LATE_SECONDS", 3600.0)
-    monkeypatch.setattr("rehearsal.plugins.kubernetes.cluster.Unreachable", Looked)
-    monkeypatch.setattr(node_groups, "make_group", make_later)
+    monkeypatch.setattr(node_groups, "_end_creation", end_later)
     early = patched(
         """
         from components.eks import cluster as eks
@@ -537,7 +543,7 @@ def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(
 
         def _early(self, *arguments):
             access = eks.aws.eks.AccessPolicyAssociation
-            self.ready = [each for each in self.ready if isinstance(each, access)]
+            self.reachable = [each for each in self.reachable if isinstance(each, access)]
             return _late(self, *arguments)
 
         eks.EksCluster._kubeconfig = _early
