@@ -10,23 +10,17 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
+from tests.program.environments import ANSWERS
 
 ADMIN = "arn:aws:iam::123456789012:role/deployer"
 TRAIN = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels={"role": "train-gpu"})
 
 OUTPUTS: dict[str, dict[str, Any]] = {
+    **ANSWERS,
     "aws:eks/cluster:Cluster": {"endpoint": "https://0a1b2c.gr7.us-east-1.eks.amazonaws.com",
         "certificateAuthority": {"data": "Q0E="}},
     "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-0a1b2c"}]}]},
     "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
-    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
-    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c"},
-    "aws:iam/instanceProfile:InstanceProfile": {"name": "nodes"},
-    "aws:sqs/queue:Queue": {"arn": "arn:aws:sqs:us-east-1:123456789012:interruptions",
-        "name": "interruptions",
-        "url": "https://sqs.us-east-1.amazonaws.com/123456789012/interruptions"},
-    "aws:cloudwatch/eventRule:EventRule": {"name": "a-rule",
-        "arn": "arn:aws:events:us-east-1:123456789012:rule/a-rule"},
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from pulumi import _types
 from pulumi.runtime import _callbacks, mocks, resource, rpc, stack
 from pulumi.runtime.proto import resource_pb2, source_pb2
 
+from components.catalog.clouds import CLOUDS
 from stacks.engine.state import ROOT_TYPE
 from stacks.engine.urn import Urn, of_reference
 
@@ -144,7 +145,7 @@ class Recorder(mocks.MockMonitor):
             answered.update({"metadata": request.object["metadata"], "spec": {}})
         else:
             answered.CopyFrom(request.object)
-        answered.update(answers_of(self.mocks.outputs, request.type, request.name))
+        answered.update(answers_of(self.mocks.outputs, request))
         return resource_pb2.RegisterResourceResponse(
             urn=urn, id=f"{request.name}-id", object=answered
         )
@@ -155,18 +156,24 @@ class Recorder(mocks.MockMonitor):
         return super().RegisterResourceOutputs(request)
 
 
-def answers_of(outputs: Mapping[str, Any], token: str, name: str) -> dict[str, Any]:
+PACKAGES = {cloud.package for cloud in CLOUDS.values()}
+
+
+def answers_of(outputs: Mapping[str, Any], request: Any) -> dict[str, Any]:
     """What a cloud answers to a resource beyond its inputs: `{name}` in a text of `outputs` is the
-    resource's, so that no two of them have the same ARN."""
+    resource's, so that no two of them have the same ARN. Nothing is known without `outputs`; with
+    them, a resource that is named automatically has its own name."""
 
     def named(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {key: named(each) for key, each in value.items()}
         if isinstance(value, list):
             return [named(each) for each in value]
-        return value.replace("{name}", name) if isinstance(value, str) else value
+        return value.replace("{name}", request.name) if isinstance(value, str) else value
 
-    return dict(named(outputs.get(token, {})))
+    automatic = request.type.partition(":")[0] in PACKAGES and "name" not in request.object
+    default = {"name": request.name} if outputs and automatic else {}
+    return {**default, **named(outputs.get(request.type, {}))}
 
 
 class Answers(pulumi.runtime.Mocks):

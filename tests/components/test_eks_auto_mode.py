@@ -66,7 +66,7 @@ def test_a_pool_is_a_node_pool_with_a_node_class() -> None:
         if one.type == "kubernetes:eks.amazonaws.com/v1:NodeClass"
     }
     spec = classes["train-gpu"]
-    assert spec["role"] == "a-role"
+    assert spec["role"] == "k8s-ml-nodes"
     assert spec["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
     assert spec["ephemeralStorage"] == {"size": "200Gi", "throughput": 500, "iops": 3000}
     assert spec["tags"] == {"team": "ml"}

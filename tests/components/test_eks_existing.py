@@ -276,7 +276,7 @@ def test_karpenter_can_be_installed_there() -> None:
     node = custom(stack, "EC2NodeClass")
     assert node["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}]
     assert node["securityGroupSelectorTerms"] == [{"id": "sg-0123456789abcdef0"}]
-    assert node["instanceProfile"] == "nodes"
+    assert node["instanceProfile"] == "platform-karpenter-nodes"
     assert not stack.of("aws:eks/nodeGroup:NodeGroup")
     with pytest.raises(ValueError, match=r"^network.securityGroupIds: karpenter names"):
         declare(scaler="karpenter", karpenter=EksKarpenterArgs(), **REACHED)

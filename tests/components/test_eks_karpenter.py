@@ -245,8 +245,8 @@ def test_it_may_change_only_what_it_launched_for_this_cluster(stack: Recording) 
         for one in statements
         for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
     }
-    assert allowed["iam:PassRole"]["Resource"] == "arn:aws:iam::123456789012:role/a-role"
-    assert allowed["sqs:ReceiveMessage"]["Resource"].endswith(":interruptions")
+    assert allowed["iam:PassRole"]["Resource"] == "arn:aws:iam::123456789012:role/k8s-ml-nodes"
+    assert allowed["sqs:ReceiveMessage"]["Resource"].endswith(":k8s-ml-karpenter")
     assert not {action for action in allowed if action.startswith("iam:Create")}
     for action in ("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "ec2:CreateTags"):
         condition = json.dumps(allowed[action]["Condition"])
@@ -266,7 +266,7 @@ INLINE_POLICY = 10240
 
 def test_it_hears_of_interruptions(stack: Recording) -> None:
     """EventBridge sends what EC2 says of instances to the queue that the controller reads."""
-    assert environment(stack)["INTERRUPTION_QUEUE"] == "interruptions"
+    assert environment(stack)["INTERRUPTION_QUEUE"] == "k8s-ml-karpenter"
     patterns = [
         json.loads(one.inputs["eventPattern"])["detail-type"]
         for one in stack.of("aws:cloudwatch/eventRule:EventRule")
@@ -274,7 +274,8 @@ def test_it_hears_of_interruptions(stack: Recording) -> None:
     assert ["EC2 Spot Instance Interruption Warning"] in patterns
     targets = stack.of("aws:cloudwatch/eventTarget:EventTarget")
     assert len(targets) == len(patterns) == 5
-    assert {one.inputs["arn"] for one in targets} == {OUTPUTS["aws:sqs/queue:Queue"]["arn"]}
+    queue = "arn:aws:sqs:us-east-1:123456789012:k8s-ml-karpenter"
+    assert {one.inputs["arn"] for one in targets} == {queue}
 
 
 def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
@@ -282,8 +283,9 @@ def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
     (policy,) = stack.of("aws:sqs/queuePolicy:QueuePolicy")
     allowed, denied = json.loads(policy.inputs["policy"])["Statement"]
     assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
-    rule = OUTPUTS["aws:cloudwatch/eventRule:EventRule"]["arn"]
-    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": [rule] * 5}}
+    names = [one.name for one in stack.of("aws:cloudwatch/eventRule:EventRule")]
+    rules = [f"arn:aws:events:us-east-1:123456789012:rule/{name}" for name in names]
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rules}}
     assert denied["Effect"] == "Deny"
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
 ANSWERS: dict[str, Any] = {
     **outputs(),
-    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/{name}", "name": "{name}"},
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/{name}"},
     "aws:kms/key:Key": {
         "arn": "arn:aws:kms:us-east-1:123456789012:key/{name}", "keyId": "{name}"},
     "aws:sqs/queue:Queue": {
@@ -28,9 +28,7 @@ ANSWERS: dict[str, Any] = {
         "url": "https://sqs.us-east-1.amazonaws.com/123456789012/{name}",
     },
     "aws:cloudwatch/eventRule:EventRule": {
-        "name": "{name}",
-        "arn": "arn:aws:events:us-east-1:123456789012:rule/{name}",
-    },
+        "arn": "arn:aws:events:us-east-1:123456789012:rule/{name}"},
     "gcp:compute/router:Router": {"name": "{name}"},
     "gcp:serviceaccount/account:Account": {
         "member": "serviceAccount:{name}@b.c", "email": "{name}@b.c"},

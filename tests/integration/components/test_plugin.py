@@ -68,7 +68,7 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         )
         known = {
             **json_format.MessageToDict(request.object),
-            **answers_of(ANSWERS, request.type, request.name),
+            **answers_of(ANSWERS, request),
         }
         return resource_pb2.RegisterResourceResponse(
             urn=str(own), id=f"{request.name}-id", object=struct(known)
