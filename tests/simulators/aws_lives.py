@@ -14,7 +14,7 @@ Step = tuple[str, str, tuple[dict[str, Any], ...]]
 """Type, name, and the inputs of its create and of each update; `@token@name` is an id, and
 `@token@name@output` an output of what was created before."""
 
-_OWN, _TEAM = {"tags": {"team": "ml", "Name": "one"}}, {"tags": {"team": "hpc"}}
+_TAGS, _OTHER_TAGS = {"tags": {"team": "ml", "Name": "one"}}, {"tags": {"team": "hpc"}}
 _CLUSTER, _NODES = "k8s-ml", "arn:aws:iam::123456789012:role/nodes"
 _ALIAS, _POLICY = "aws:kms/alias:Alias", "aws:iam/policy:Policy"
 _IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -42,19 +42,18 @@ def _subnet(block: str, **more: Any) -> dict[str, Any]:
 
 _NETWORK: tuple[Step, ...] = (
     (aws.VPC, "net",
-        ({"cidrBlock": "10.0.0.0/16"} | _OWN, {"cidrBlock": "10.0.0.0/16",
-            "enableDnsHostnames": True} | _TEAM)),
-    (aws.GATEWAY, "net", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM, {}, {"vpcId": _VPC})),
+        ({"cidrBlock": "10.0.0.0/16"}, {"cidrBlock": "10.0.0.0/16",
+            "enableDnsHostnames": True})),
+    (aws.GATEWAY, "net", ({"vpcId": _VPC}, {}, {"vpcId": _VPC})),
     (aws.SUBNET, "public",
-        (_subnet("10.0.255.0/28", availabilityZone="us-east-1a") | _OWN, _subnet("10.0.255.0/28",
-            availabilityZone="us-east-1a", mapPublicIpOnLaunch=True) | _TEAM)),
+        (_subnet("10.0.255.0/28", availabilityZone="us-east-1a"), _subnet("10.0.255.0/28",
+            availabilityZone="us-east-1a", mapPublicIpOnLaunch=True))),
     (aws.SUBNET, "a", (_subnet("10.0.0.0/24", availabilityZone="us-east-1a"),)),
     (aws.SUBNET, "b", (_subnet("10.0.1.0/24", availabilityZoneId="use1-az2"),)),
-    (aws.EIP, "nat", ({"domain": "vpc"} | _OWN, {"domain": "vpc"} | _TEAM)),
+    (aws.EIP, "nat", ({"domain": "vpc"},)),
     (aws.NAT, "nat",
-        ({"subnetId": f"@{aws.SUBNET}@public", "allocationId": f"@{aws.EIP}@nat"} | _OWN,
-            {"subnetId": f"@{aws.SUBNET}@public", "allocationId": f"@{aws.EIP}@nat"} | _TEAM)),
-    (aws.TABLE, "private", ({"vpcId": _VPC} | _OWN, {"vpcId": _VPC} | _TEAM)),
+        ({"subnetId": f"@{aws.SUBNET}@public", "allocationId": f"@{aws.EIP}@nat"},)),
+    (aws.TABLE, "private", ({"vpcId": _VPC},)),
     (aws.TABLE, "public",
         ({"vpcId": _VPC, "routes": [{"cidrBlock": "0.0.0.0/0", "gatewayId": _GATEWAY}]},
             {"vpcId": _VPC, "routes": []})),
@@ -69,49 +68,46 @@ _NETWORK: tuple[Step, ...] = (
         ({"routeTableId": f"@{aws.TABLE}@private", "subnetId": f"@{aws.SUBNET}@b"},)),
     (_ENDPOINT, "s3",
         ({"vpcId": _VPC, "serviceName": "com.amazonaws.us-east-1.s3", "vpcEndpointType": "Gateway",
-            "routeTableIds": [f"@{aws.TABLE}@private"]} | _OWN, {"vpcId": _VPC,
-            "serviceName": "com.amazonaws.us-east-1.s3", "vpcEndpointType": "Gateway",
-            "routeTableIds": [f"@{aws.TABLE}@private"]} | _TEAM)),
+            "routeTableIds": [f"@{aws.TABLE}@private"]},)),
     (_ENDPOINT, "ecr",
         tuple({"vpcId": _VPC, "serviceName": "com.amazonaws.us-east-1.ecr.api",
-            "vpcEndpointType": "Interface", "subnetIds": subnets} | tags for subnets,
-            tags in (([f"@{aws.SUBNET}@a"], _OWN), ([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"],
-            _TEAM)))),
+            "vpcEndpointType": "Interface", "subnetIds": subnets}
+            for subnets in ([f"@{aws.SUBNET}@a"], [f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"]))),
     (aws.SECURITY_GROUP, "efa",
-        ({"name": "efa", "description": "efa", "vpcId": _VPC, "ingress": [_WEB]} | _OWN,
+        ({"name": "efa", "description": "efa", "vpcId": _VPC, "ingress": [_WEB]},
             {"name": "efa", "description": "efa", "vpcId": _VPC,
-            "ingress": [_WEB | {"toPort": 444}], "egress": [_WEB]} | _TEAM)),
+            "ingress": [_WEB | {"toPort": 444}], "egress": [_WEB]})),
     *((kind, "rule", (
         {"securityGroupId": f"@{aws.SECURITY_GROUP}@efa", "ipProtocol": "tcp", "fromPort": 80,
-         "toPort": 80, "cidrIpv4": "10.0.0.0/8"} | _OWN,
+         "toPort": 80, "cidrIpv4": "10.0.0.0/8"},
         {"securityGroupId": f"@{aws.SECURITY_GROUP}@efa", "ipProtocol": "tcp", "fromPort": 80,
-         "toPort": 81, "cidrIpv4": "10.0.0.0/8", "description": "wider"} | _TEAM,
+         "toPort": 81, "cidrIpv4": "10.0.0.0/8", "description": "wider"},
     )) for kind in (_IN, _OUT)),
     (_VOLUME, "disk",
-        ({"availabilityZone": "us-east-1a", "size": 10, "type": "gp3", "encrypted": True} | _OWN,
+        ({"availabilityZone": "us-east-1a", "size": 10, "type": "gp3", "encrypted": True},
             {"availabilityZone": "us-east-1a", "size": 20, "type": "gp3", "encrypted": True,
-            "iops": 4000} | _TEAM)),
+            "iops": 4000})),
 )  # fmt: skip
 
 _IDENTITY: tuple[Step, ...] = (
     (_POLICY, "look",
-        ({"name": "look", "policy": aws.document(_SAY), "description": "looks"} | _OWN,
-            {"name": "look", "policy": aws.document(_MORE), "description": "looks"} | _TEAM,
+        ({"name": "look", "policy": aws.document(_SAY), "description": "looks"},
+            {"name": "look", "policy": aws.document(_MORE), "description": "looks"},
             {"name": "look", "policy": aws.document(_SAY), "description": "looks"})),
     (aws.ROLE, "team",
         ({"name": "team", "assumeRolePolicy": aws.trust("ec2.amazonaws.com"), "description": "team",
-            "permissionsBoundary": f"@{_POLICY}@look"} | _OWN, {"name": "team",
+            "permissionsBoundary": f"@{_POLICY}@look"}, {"name": "team",
             "assumeRolePolicy": aws.trust(*aws.POD_TRUST), "description": "teams",
             "maxSessionDuration": 7200, "permissionsBoundary": f"@{_POLICY}@look",
-            "forceDetachPolicies": True} | _TEAM, {"name": "team",
+            "forceDetachPolicies": True}, {"name": "team",
             "assumeRolePolicy": aws.trust(*aws.POD_TRUST), "maxSessionDuration": 7200})),
     (aws.ROLE_POLICY, "team",
         ({"role": "team", "name": "p", "policy": aws.document(_SAY)}, {"role": "team", "name": "p",
             "policy": aws.document(_MORE)})),
     (aws.ATTACHMENT, "team", ({"role": "team", "policyArn": f"@{_POLICY}@look"},)),
     (aws.KEY, "key",
-        ({"description": "secrets"} | _OWN, {"description": "disks", "enableKeyRotation": True,
-            "rotationPeriodInDays": 180, "policy": aws.document(_KMS)} | _TEAM,
+        ({"description": "secrets"}, {"description": "disks", "enableKeyRotation": True,
+            "rotationPeriodInDays": 180, "policy": aws.document(_KMS)},
             {"description": "disks", "isEnabled": False, "deletionWindowInDays": 7})),
     (aws.KEY, "other", ({"description": "other", "policy": aws.document(_KMS)},)),
     (_ALIAS, "key",
@@ -119,65 +115,65 @@ _IDENTITY: tuple[Step, ...] = (
             "targetKeyId": f"@{aws.KEY}@key"})),
     (_ALIAS, "generated", ({"targetKeyId": f"@{aws.KEY}@key"},)),
     (aws.LOGS, "logs",
-        ({"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _OWN,
-            {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"} | _TEAM,
+        ({"name": "/ml", "retentionInDays": 7, "kmsKeyId": f"@{aws.KEY}@other@arn"},
+            {"name": "/ml", "retentionInDays": 14, "kmsKeyId": f"@{aws.KEY}@other@arn"},
             {"name": "/ml", "kmsKeyId": f"@{aws.KEY}@other@arn"})),
     (_QUEUE, "news", (
-        {"name": "news", "messageRetentionSeconds": 300, "sqsManagedSseEnabled": True} | _OWN,
-        {"name": "news", "messageRetentionSeconds": 600, "sqsManagedSseEnabled": True} | _TEAM,
+        {"name": "news", "messageRetentionSeconds": 300, "sqsManagedSseEnabled": True},
+        {"name": "news", "messageRetentionSeconds": 600, "sqsManagedSseEnabled": True},
     )),
     (_QUEUE_POLICY, "news", (
         {"queueUrl": f"@{_QUEUE}@news", "policy": aws.document(_SEND)},
         {"queueUrl": f"@{_QUEUE}@news", "policy": aws.document(_SEND, _SEND | {"Sid": "two"})},
     )),
     (_RULE, "spot",
-        ({"name": "spot", "eventPattern": '{"source":["aws.ec2"]}'} | _OWN, {"name": "spot",
-            "eventPattern": '{"source":["aws.health"]}'} | _TEAM)),
+        ({"name": "spot", "eventPattern": '{"source":["aws.ec2"]}'}, {"name": "spot",
+            "eventPattern": '{"source":["aws.health"]}'})),
     (_TARGET, "spot", ({"rule": "spot", "targetId": "queue", "arn": f"@{_QUEUE}@news@arn"},)),
     (aws.ROLE, "other", ({"name": "other", "assumeRolePolicy": aws.trust("ec2.amazonaws.com")},)),
     (_PROFILE, "nodes",
-        ({"name": "nodes", "role": f"@{aws.ROLE}@team"} | _OWN, {"name": "nodes",
-            "role": f"@{aws.ROLE}@other"} | _TEAM, {"name": "nodes"})),
+        ({"name": "nodes", "role": f"@{aws.ROLE}@team"}, {"name": "nodes",
+            "role": f"@{aws.ROLE}@other"}, {"name": "nodes"})),
 )  # fmt: skip
 
 _EKS: tuple[Step, ...] = (
     (aws.CLUSTER, "ml",
-        (aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"]) | _OWN,
+        (aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"]),
             aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=True,
-            enabledClusterLogTypes=["api"], version="1.36") | _TEAM,
+            enabledClusterLogTypes=["api"], version="1.36"),
             aws.cluster([f"@{aws.SUBNET}@a", f"@{aws.SUBNET}@b"], deletionProtection=False,
             version="1.36"))),
     (aws.ENTRY, "team",
-        ({"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn"} | _OWN,
+        ({"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn"},
             {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn", "userName": "team",
-            "kubernetesGroups": ["team"]} | _TEAM)),
+            "kubernetesGroups": ["team"]})),
     (aws.ACCESS, "team", (
         {"clusterName": _CLUSTER, "principalArn": f"@{aws.ROLE}@team@arn",
          "policyArn": aws.ADMIN_POLICY.replace("ClusterAdmin", "Edit"), "accessScope": _SCOPE},
     )),
     (aws.IDENTITY, "team",
         ({"clusterName": _CLUSTER, "namespace": "team", "serviceAccount": "s",
-            "roleArn": f"@{aws.ROLE}@team@arn"} | _OWN, {"clusterName": _CLUSTER,
+            "roleArn": f"@{aws.ROLE}@team@arn"}, {"clusterName": _CLUSTER,
             "namespace": "team", "serviceAccount": "s", "roleArn": f"@{aws.ROLE}@cni@arn",
-            "disableSessionTags": True} | _TEAM)),
+            "disableSessionTags": True})),
     (aws.ADDON, "agent", ({"clusterName": _CLUSTER, "addonName": "eks-pod-identity-agent"},)),
     (aws.ADDON, "cni",
         ({"clusterName": _CLUSTER, "addonName": "vpc-cni",
             "podIdentityAssociations": [{"roleArn": f"@{aws.ROLE}@cni@arn",
-            "serviceAccount": "aws-node"}]} | _OWN, {"clusterName": _CLUSTER,
+            "serviceAccount": "aws-node"}]}, {"clusterName": _CLUSTER,
             "addonName": "vpc-cni", "podIdentityAssociations": [{"roleArn": f"@{aws.ROLE}@cni@arn",
             "serviceAccount": "aws-node"}], "configurationValues": '{"env":{}}',
-            "resolveConflictsOnUpdate": "OVERWRITE", "preserve": True} | _TEAM)),
+            "resolveConflictsOnUpdate": "OVERWRITE", "preserve": True})),
     (aws.TEMPLATE, "train",
-        ({"name": "train", "metadataOptions": {"httpTokens": "required"}} | _OWN, {"name": "train",
+        ({"name": "train", "metadataOptions": {"httpTokens": "required"}}, {"name": "train",
             "metadataOptions": {"httpTokens": "required"}, "updateDefaultVersion": True,
             "description": "disks", "blockDeviceMappings": [{"deviceName": "/dev/xvda",
-            "ebs": {"volumeSize": 100, "encrypted": "true"}}]} | _TEAM)),
+            "ebs": {"volumeSize": 100, "encrypted": "true"}}]})),
     (aws.GROUP, "train-gpu",
-        (aws.group([f"@{aws.SUBNET}@a"]) | _OWN, aws.group([f"@{aws.SUBNET}@a"],
+        (aws.group([f"@{aws.SUBNET}@a"]), aws.group([f"@{aws.SUBNET}@a"],
             labels={"role": "train-gpu", "a": "b"}, taints=[], scalingConfig={"minSize": 0,
             "maxSize": 1, "desiredSize": 0}, warmPoolConfig={"maxGroupPreparedCapacity": 1,
-            "minSize": 0, "poolState": "STOPPED", "reuseOnScaleIn": False}) | _TEAM,
+            "minSize": 0, "poolState": "STOPPED", "reuseOnScaleIn": False}),
             aws.group([f"@{aws.SUBNET}@a"], labels={}, updateConfig={"maxUnavailable": 2}))),
     (aws.TAG, "role", tuple(
         {"autoscalingGroupName":
@@ -189,6 +185,19 @@ _EKS: tuple[Step, ...] = (
 
 
 STEPS = (*_NETWORK, *_IDENTITY, *_EKS)
+
+
+def steps() -> Iterator[Step]:
+    """With tags for the first resource of each type whose row has some: others in its second step,
+    and none in a third one."""
+    seen = set[str]()
+    for token, name, inputs in STEPS:
+        if rows()[token].tags and token not in seen:
+            first, second, *others = inputs if len(inputs) > 1 else inputs * 2
+            yield token, name, (first | _TAGS, second | _OTHER_TAGS, *others)
+        else:
+            yield token, name, inputs
+        seen.add(token)
 
 
 def _roles(stack: AwsStack) -> None:
@@ -207,7 +216,7 @@ def lives(stack: AwsStack) -> Iterator[str]:
     after an update, another state after a refresh, an id that recovery does not find, or an output
     of a row that no step has. Recovery says None of types that it does not look for."""
     shown: defaultdict[str, set[str]] = defaultdict(set)
-    for token, name, inputs in STEPS:
+    for token, name, inputs in steps():
         if (token, name) == (aws.CLUSTER, "ml"):
             _roles(stack)
         for number, given in enumerate(inputs):
