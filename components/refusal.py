@@ -101,7 +101,7 @@ class Refusal(ValueError):
         self.code = code
         """For programs: one of the constants above, or empty."""
         self.meant = meant
-        """What an unknown key or word most likely stands for, if that is not its spelling."""
+        """What an unknown key or word most likely means, if that is not its spelling."""
         self.other = tuple(other)
         """The path of another setting, in whose place the reason has OTHER."""
         self.further = tuple(further)
@@ -123,7 +123,7 @@ class Refusal(ValueError):
 
     @property
     def likely(self) -> str:
-        """What an unknown key or word most likely stands for; empty if that is not clear."""
+        """What an unknown key or word most likely means; empty if that is not clear."""
         if self.meant and not self.allowed:
             return self.meant
         if self.code not in (UNKNOWN_KEY, UNKNOWN_VALUE) or isinstance(self.allowed, Range):

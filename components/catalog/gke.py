@@ -153,7 +153,7 @@ _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+))?")
 
 
 def spelling(name: str) -> str | None:
-    """The GKE name that `name` most likely stands for; None if that is not clear."""
+    """The GKE name that `name` most likely means; None if that is not clear."""
     plain = re.sub(r"[\s_]+", "-", name.strip().lower())
     plain = plain.removeprefix("nvidia-").removeprefix("tesla-")
     return SPELLINGS.get(plain)

@@ -107,7 +107,7 @@ CUDA_SAMPLE: Final = Image(
 JOBSET: Final = Image(
     repository="registry.k8s.io/jobset/jobset",
     tag="v0.12.0",
-    source="tags of kubernetes-sigs/jobset; one public project alone names a digest",
+    source="tags of kubernetes-sigs/jobset; only one public project names a digest",
     read="2026-05-08",
 )
 """The JobSet controller."""

@@ -1,4 +1,4 @@
-"""Spellings of names, and the name that a misspelt one most likely stands for."""
+"""Spellings of names, and the name that a misspelt one most likely means."""
 
 import difflib
 from collections.abc import Collection

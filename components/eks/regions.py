@@ -18,7 +18,7 @@ def is_region(text: str) -> bool:
 
 
 def meant_region(region: str) -> str | None:
-    """The region that an unknown one most likely stands for; None if that is not clear.
+    """The region that an unknown one most likely means; None if that is not clear.
 
     A region with a known name and another number may have opened since the catalog was read.
     """

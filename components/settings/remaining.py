@@ -1,6 +1,6 @@
 """What is left of a stack's blocks without what is refused, for the checks that come after.
 
-A misspelt key gets the name that it most likely stands for. A refused entry is removed with what
+A misspelt key gets the name that it most likely means. A refused entry is removed with what
 names it: what it would have is not known.
 """
 

@@ -134,7 +134,7 @@ class _OwnAccount:
             )
         if arn not in self._said:
             self._said.add(arn)
-            self._log(f"querying AWS account {account} as {arn}")
+            self._log(f"querying AWS as {arn}")
         return aws
 
 

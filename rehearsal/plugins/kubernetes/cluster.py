@@ -50,7 +50,7 @@ class Cluster:
         """`only`: host and port of the only server to connect to. Raises Unreachable."""
         context, cluster, user = _chosen(settings)
         self._base = str(cluster.get("server"))
-        # A name of the control plane that a cloud gives stands for localhost here.
+        # A name of the control plane that a cloud gives means localhost here.
         server = urlsplit(self._base).netloc.replace("localhost:", "127.0.0.1:")
         if only is not None and server != only:
             # Before a program of the kubeconfig runs, and before a token is sent.

@@ -781,7 +781,7 @@ def test_an_operation_is_not_dropped_because_another_account_lacks_its_resource(
     said: list[str] = []
     rows = [row(EKS, name, id=name, outputs={"region": "us-east-1"}) for name in ("ml", "b")]
     recover(FakePulumi(state(*rows)), clouds=Clouds({}), log=said.append)
-    assert said == ["querying AWS account 111111111111 as arn:aws:iam::111111111111:role/deployer"]
+    assert said == ["querying AWS as arn:aws:iam::111111111111:role/deployer"]
 
 
 @pytest.mark.parametrize("key", ["aws:profile", "aws:assumeRoles"])
