@@ -5,8 +5,10 @@ Except on a terminal, lines are the same on every machine, so that they can be s
 """
 
 import os
+import select
 import signal
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,6 +30,7 @@ class Progress:
         self._step, self._since = "", self._began
         self._console: Console | None = None
         self._live: Live | None = None
+        self._stopped = threading.Event()
 
     def __enter__(self) -> "Progress":
         if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
@@ -43,6 +46,8 @@ class Progress:
             )
             self._live.start()
             self._console.show_cursor(True)  # a killed rehearsal leaves it hidden
+        else:
+            threading.Thread(target=self._end_without_reader, daemon=True).start()
         return self
 
     def __exit__(
@@ -60,6 +65,7 @@ class Progress:
 
     def stop(self) -> None:
         """Removes the status line."""
+        self._stopped.set()
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -91,6 +97,16 @@ class Progress:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             os.kill(os.getpid(), signal.SIGTERM)
+
+    def _end_without_reader(self) -> None:
+        """Ends the rehearsal, as if asked to, once the reader of its output is gone: until the next
+        line, which shows it too, a step may take minutes."""
+        output = select.poll()
+        output.register(1, 0)
+        while not self._stopped.wait(0.5):
+            if any(event & select.POLLERR for _, event in output.poll(0)):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
 
     def _status(self) -> "Text":
         from rich.text import Text
