@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pulumi_policy import EnforcementLevel
 
 from policy import settings
 from policy.pack import RULES, policies
 from tests.policy.cases import RESOURCES, changed, findings, in_stack
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,38 +76,7 @@ def test_a_rule_may_be_advice() -> None:
     assert policy.enforcement_level is EnforcementLevel.ADVISORY
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "f: is not JSON: Expecting property name"),
-        ("[" * 100_000, "f: is not JSON: "),
-        ("[]", "f: is not a map of rules; give {} if nothing is set"),
-        ('{"monthly-celing": {}}', "f: monthly-celing: there is no such rule; did you mean "
-         "monthly-ceiling?"),
-        ('{"ceiling-confirmed": {"dollars": 5}}', "f: ceiling-confirmed.dollars: there is no such "
-         "setting; allowed: enforcementLevel"),
-        ('{"monthly-ceiling": 5}', "f: monthly-ceiling is not a map of settings"),
-        ('{"monthly-ceiling": {"dolars": 5}}', "f: monthly-ceiling.dolars: there is no such "
-         "setting; did you mean dollars?"),
-        ('{"audit-log": {"x": 5}}', "f: audit-log.x: there is no such setting; allowed: "
-         "enforcementLevel"),
-        ('{"monthly-ceiling": {"dollars": "5"}}', "f: monthly-ceiling.dollars: '5' is not a "
-         "number"),
-        ('{"monthly-ceiling": {"dollars": true}}', "f: monthly-ceiling.dollars: True is not a "
-         "number"),
-        ('{"monthly-ceiling": {"stacks": {"a": "b"}}}', "f: monthly-ceiling.stacks: a: 'b' is not "
-         "a number"),
-        ('{"gpu-pool-minimum": {"stacks": "prod"}}', "f: gpu-pool-minimum.stacks: 'prod' is not a "
-         "list"),
-        ('{"gpu-pool-minimum": {"stacks": [1]}}', "f: gpu-pool-minimum.stacks: 1 is not a string"),
-        ('{"control-plane-open": {"publicPrefix": 40}}', "f: control-plane-open.publicPrefix: 40 "
-         "is not from 0 to 32"),
-        ('{"pod-security-baseline": {"exempt": {"a/b/c": "x"}}}', "f: pod-security-baseline.exempt:"
-         " a/b/c: 'x' is not a list"),
-        ('{"audit-log": {"enforcementLevel": "off"}}', "f: audit-log.enforcementLevel: 'off' is "
-         "not one of mandatory, advisory, disabled"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), TABLE["test_a_mistake_is_one_line"])
 def test_a_mistake_is_one_line(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

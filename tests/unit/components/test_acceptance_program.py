@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_program import measures
@@ -19,6 +20,9 @@ from components.gpu.acceptance_program.nvml import kernel_log_xids
 from components.gpu.acceptance_program.report import MARKER, result_in, text
 from components.gpu.acceptance_program.verdict import BAD, GOOD, UNMEASURED, judge, sheet_of
 from components.gpu.acceptance_request import ThresholdsArgs, request
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 ROOT = Path(__file__).parents[3]
 H100 = ROOT / "docs" / "measured" / "1-nvidia-h100-80gb-hbm3-580.159.04.json"
@@ -80,38 +84,8 @@ def test_a_threshold_is_met_when_it_is_reached(document: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "kind", "says"),
-    [
-        ("products.bf16.error", 0.02, "broken", "its bf16 product is wrong by 2.0e-02"),
-        ("products.bf16.error", None, "broken", "its bf16 product is not a number"),
-        ("products.fp32.error", 3e-4, "broken", "its fp32 product is wrong by 3.0e-04"),
-        ("products.bf16.repeats", False, "broken", "the same bf16 product gave two results"),
-        ("errors.uncorrectedSinceBoot", 2, "broken",
-         "2 uncorrected memory errors since its driver was loaded"),
-        ("errors.rowsRemapFailed", True, "broken",
-         "a bad memory row could not be replaced: have the GPU replaced"),
-        ("errors.rowsRemapPending", True, "broken",
-         "bad memory has not been remapped yet: reset the GPU, or restart the node"),
-        ("errors.pagesPending", True, "broken",
-         "bad memory has not been remapped yet: reset the GPU, or restart the node"),
-        ("xids", [48, 48, 63], "broken", "XID errors during the measurement: 48 63"),
-        ("load.throttling", {"hardware thermal slowdown": 0.5}, "broken",
-         "hardware thermal slowdown in 50% of the samples under load"),
-        ("wrongModel", "A100 80GB", "wrong GPU model",
-         "it is a NVIDIA H100 80GB HBM3, and the pool has A100 80GB"),
-        ("broken", "CUDA error: an illegal memory access", "broken",
-         "CUDA error: an illegal memory access"),
-        ("unmeasured", "this image has no PyTorch", "unmeasured", "this image has no PyTorch"),
-        ("sheet", None, "unmeasured",
-         "no data sheet of NVIDIA H100 80GB HBM3 is known, so nothing is compared"),
-        ("otherPrograms", 1, "note", "1 other programs used it when the test began"),
-        ("errors.uncorrectedEver", 7, "note", "7 uncorrected memory errors in its life"),
-        ("errors.xidsInKernelLog", [31], "note",
-         "XID errors in the node's kernel log, also of other programs: 31"),
-        ("load.throttling", {"software thermal slowdown": 0.1}, "note",
-         "software thermal slowdown in 10% of the samples under load"),
-    ],
-)  # fmt: skip
+    ("path", "value", "kind", "says"), TABLE["test_what_is_wrong_with_a_gpu_is_said"]
+)
 def test_what_is_wrong_with_a_gpu_is_said(
     document: dict[str, Any], path: str, value: object, kind: str, says: str
 ) -> None:

@@ -42,6 +42,9 @@ from tests.program.environments import (
     without_keys,
 )
 
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
+
 HERE = Path(__file__).parent
 OF_OTHERS = {"batch", "pods", "services"}
 """Tables of refusals whose tests have configs of their own to start from."""
@@ -89,34 +92,7 @@ def refusal(config: dict[str, str]) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "does"),
-    [
-        (
-            "gcp:containerCustomEndpoint",
-            "https://theirs.example/v1/",
-            "to 'theirs.example'",
-        ),
-        (
-            "gcp:computeCustomEndpoint",
-            "https://127.0.0.1:1@theirs.example/",
-            "to 'theirs.",
-        ),
-        (
-            "gcp:storageCustomEndpoint",
-            "https://googleapis.com.theirs/",
-            "googleapis.com.th",
-        ),
-        ("gcp:universeDomain", "theirs.example", "to 'theirs.example'"),
-        (
-            "aws:endpoints",
-            '[{"eks": "http://localhost:1", "sts": "https://x.example"}]',
-            "'x.example'",
-        ),
-        ("aws:insecure", "true", "accepts any server's certificate"),
-        ("gcp:containerCustomEndpoint", "https://us-central1-container.googleapis.com/v1/", None),
-        ("aws:endpoints", '[{"eks": "http://127.0.0.1:5000"}]', None),
-        ("gcp:zone", "https://theirs.example", None),
-    ],
+    ("key", "value", "does"), TABLE["test_credentials_go_to_no_server_that_a_stack_file_names"]
 )
 def test_credentials_go_to_no_server_that_a_stack_file_names(
     key: str, value: str, does: str | None, monkeypatch: pytest.MonkeyPatch
@@ -402,55 +378,7 @@ def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> Non
 WEEKLY = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T10:00:00Z"}
 
 
-@pytest.mark.parametrize(
-    ("stack", "change", "says"),
-    [
-        ("dev", ["cluster", "network", {"podsCidr": "10.16.0.0/22"}],
-         "cluster.network.podsCidr: 10.16.0.0/22 has room for 4 nodes, and the pools grow to"),
-        ("dev", ["cluster", "network", {"nodesCidr": "10.0.0.0/27"}], None),
-        ("train", ["cluster", "network", {"zones": ["us-east-1a", "us-east-1b"],
-                                          "cidr": "10.0.0.0/18"}], None),
-        ("train", ["gpuPools", "train-gpu", "maxNodes", 400],
-         "cluster.network.cidr: 10.0.0.0/18 has 4086 addresses for nodes and pods, and the pools"),
-        ("dev", ["cluster", "version", "1.33"],
-         "cluster.version: GKE creates clusters of channel regular in 1.34 to 1.37, as far as is"),
-        ("dev", ["cluster", "version", "1.38"],
-         "cluster.version: GKE creates clusters of channel regular in 1.34 to 1.37, as far as is"),
-        ("dev", ["cluster", "version", "1.37"], None),
-        ("dev", ["cluster", "systemPool", {"machineType": "e2-micro"}],
-         "cluster.systemPool.machineType: e2-micro has 1 GiB of memory, too little for GKE's own"),
-        ("dev", ["cluster", "systemPool", {"machineType": "e2-small"}], None),
-        ("dev", ["cluster", "maintenance", {**WEEKLY, "recurrence": "FREQ=WEEKLY;BYDAY=SA"}],
-         "cluster.maintenance.recurrence: FREQ=WEEKLY;BYDAY=SA gives GKE 32 hours in 32 days"),
-        ("dev", ["cluster", "maintenance", {**WEEKLY, "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}],
-         None),
-        ("dev", ["gpuPools", "train-gpu", "linux", {"cgroupMode": "v1"}],
-         "gpuPools.train-gpu.linux.cgroupMode: v1 is deprecated"),
-        ("dev", ["gpuPools", "train-gpu", {"machineType": "g2-standard-4", "maxNodes": 151,
-                                           "zones": ["us-central1-a"], "compactPlacement": True}],
-         "gpuPools.train-gpu.compactPlacement: GKE's autoscaler places at most 150 nodes of g2"),
-        ("far", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}],
-         "volumeClaims: storageClass standard creates a disk at once, in any zone that has nodes"),
-        ("autopilot", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}],
-         "volumeClaims: storageClass standard creates a disk at once, in any zone that has nodes"),
-        ("dev", ["volumeClaims", {"data": {"size": "1Gi", "storageClass": "standard"}}], None),
-        ("train", ["gpuPools", "train-gpu", "nodeRepair", {"overrides": [REPAIR | {
-            "nodeUnhealthyReason": "NvidiaXID43Error"}]}],
-         "gpuPools.train-gpu.nodeRepair.overrides[0].nodeUnhealthyReason: as far as is known, the"),
-        ("train", ["gpuPools", "train-gpu", "nodeRepair", {"overrides": [REPAIR]}], None),
-        ("onprem", ["gpuPools", "more", {"nodeSelector": {"gpus": "true"}, "gpusPerNode": 9}],
-         "gpuPools.more.nodeSelector: selects nodes that pool gpus selects too"),
-        ("dev", ["workloads", "sample-gpu-pod", "env", {"HF_TOKEN": "x"}],
-         "workloads.sample-gpu-pod.env.HF_TOKEN: looks like a secret"),
-        ("dev", ["workloads", "sample-gpu-pod", "env", {"TOKENIZER": "a", "HF_TOKEN_PATH": "/b"}],
-         None),
-        ("autopilot", ["workloads", "my-gpu-pod", "requests", {"ephemeralStorage": "11Gi"}],
-         "workloads.my-gpu-pod.requests.ephemeralStorage: Autopilot may refuse 11Gi"),
-        ("autopilot", ["workloads", "my-gpu-pod", "requests", {"ephemeralStorage": "10Gi"}], None),
-        ("dev", ["serviceAccounts", {"a": {"buckets": {"data": "read"}, "thisClusterOnly": True}}],
-         "serviceAccounts.a.thisClusterOnly: it is not known whether"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("stack", "change", "says"), TABLE["test_doubtful_settings_are_warned_of"])
 def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: str | None) -> None:
     """By key; the neighbouring settings are not."""
     block, *rest = change
@@ -558,29 +486,7 @@ _20 = "0123456789abcdefghij"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "secret"),
-    [
-        ("LOGIN", f"ghp_{_20}", True),
-        ("A", f"hf auth login --token hf_{_20}", True),
-        ("A", f"export HF='hf_{_20}'", True),
-        ("A", f"https://x:ghp_{_20}@github.com", True),
-        ("A", "postgres://ada:hunter2@db/x", True),
-        ("A", f"Authorization: Bearer sk-proj-{_20}", True),
-        ("A", "-----BEGIN RSA PRIVATE KEY-----", True),
-        ("hf_token", "x", True),
-        ("OPENAI_KEY", _20, True),
-        ("A", "sk-learn-image", False),
-        ("A", "hf_transfer_bench_all", False),
-        ("A", f"task-{_20}", False),
-        ("A", "-----BEGIN CERTIFICATE-----", False),
-        ("A", "https://x:$(HF_TOKEN)@github.com", False),
-        ("HF_TOKEN", "$(OTHER)", False),
-        ("HF_TOKEN", "<yours>", False),
-        ("EOS_TOKEN", "2", False),
-        ("PAD_TOKEN", "<|endoftext|>", False),
-        ("SSH_PUBLIC_KEY", _20, False),
-        ("SORT_KEY", "name", False),
-    ],
+    ("name", "value", "secret"), TABLE["test_what_looks_like_a_secret_is_warned_of"]
 )
 def test_what_looks_like_a_secret_is_warned_of(name: str, value: str, secret: bool) -> None:
     """In a variable, and an argument in which it is a word or a part of one."""

@@ -1,9 +1,11 @@
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jmespath  # type: ignore[import-untyped]
 import pytest
+import yaml
 
 from clouds.rows import aws
 from clouds.rows.aws import PLACEHOLDER, Row, rows
@@ -13,8 +15,11 @@ from rehearsal.plugins.aws.rowed import Rowed
 from rehearsal.plugins.cloud import facts
 from rehearsal.plugins.cloud.diff import Comparison
 from rehearsal.plugins.cloud.rules import breaches
-from rehearsal.plugins.cloud.schema import UNKNOWN, resource_schema
+from rehearsal.plugins.cloud.schema import resource_schema
 from rehearsal.plugins.faults import Faults
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 HANDLERS = settings_for({"AWS_ENDPOINT_URL": ""}, Faults()).handlers
 
@@ -135,39 +140,8 @@ def test_a_change_is_what_aws_own_provider_makes_of_it(
 
 
 @pytest.mark.parametrize(
-    ("token", "inputs", "reason"),
-    [
-        (CLUSTER, {"roleArn": "role/control"}, "roleArn to be an ARN"),
-        (CLUSTER, {"roleArn": ROLE("control")}, ""),
-        (CLUSTER, {"roleArn": UNKNOWN}, ""),
-        (CLUSTER, {"vpcConfig": {"publicAccessCidrs": ["0.0.0.0/0", "198.51.100.1/24"]}},
-         "vpcConfig.publicAccessCidrs[1] to be the network 198.51.100.0/24, got '198.51.100.1/24'"),
-        ("aws:ec2/vpc:Vpc", {"cidrBlock": "10.0.0.1/16"}, "to be the network 10.0.0.0/16"),
-        ("aws:ec2/subnet:Subnet", {"cidrBlock": "ten"}, "to be a network in CIDR notation"),
-        ("aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-         {"policyArn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"}, ""),
-        ("aws:iam/role:Role", {"permissionsBoundary": ""}, ""),
-        (GROUP, {"nodeRoleArn": "arn:aws-cn:iam::1234:role/x"}, "nodeRoleArn to be an ARN"),
-        ("aws:sqs/queue:Queue", {"kmsMasterKeyId": "k", "sqsManagedSseEnabled": True}, "exclude"),
-        ("aws:sqs/queue:Queue", {"contentBasedDeduplication": True, "fifoQueue": False},
-         "'contentBasedDeduplication' is not supported with fifoQueue = False"),
-        ("aws:sqs/queue:Queue", {"contentBasedDeduplication": True, "fifoQueue": True}, ""),
-        ("aws:sqs/queue:Queue", {"maxMessageSize": 1023}, "in the range 1024 to 1048576"),
-        ("aws:ec2/natGateway:NatGateway",
-         {"connectivityType": "private", "allocationId": "eipalloc-1"},
-         "'allocationId' is not supported with connectivityType = 'private'"),
-        ("aws:ebs/volume:Volume", {"size": 1, "iops": 3000, "throughput": 125},
-         "'iops' is not supported with type = None"),
-        ("aws:ebs/volume:Volume", {"size": 1, "iops": 3000, "type": UNKNOWN}, ""),
-        ("aws:ebs/volume:Volume", {"size": 1, "multiAttachEnabled": False, "type": "gp3"}, ""),
-        ("aws:eks/addon:Addon", {"addonVersion": "v1.35"}, "('v1.35') doesn't match"),
-        ("aws:eks/addon:Addon", {"addonVersion": "v1.35.0-eksbuild.1"}, ""),
-        ("aws:ec2/securityGroup:SecurityGroup", {"name": "sg-nodes"}, "doesn't match"),
-        ("aws:ec2/launchTemplate:LaunchTemplate", {"ebsOptimized": "yes"}, "doesn't match"),
-        ("aws:iam/role:Role", {"name": "of nodes"}, "doesn't match"),
-        (GROUP, {"subnetIds": []}, "subnetIds to be of length at least 1, got []"),
-    ],
-)  # fmt: skip
+    ("token", "inputs", "reason"), TABLE["test_a_value_is_refused_in_a_preview"]
+)
 def test_a_value_is_refused_in_a_preview(token: str, inputs: dict[str, Any], reason: str) -> None:
     """As AWS's own provider validates it, before any request."""
     found = [problem.reason for problem in breaches(inputs, facts.of(token))]

@@ -1,8 +1,10 @@
 """The offline plugin's verdicts on changes are those of the official Google provider."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.official_rows import changes, merged
@@ -23,6 +25,9 @@ from tests.unit.simulators.google_stack import (
     pool,
     subnetwork,
 )
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 RESERVATIONS = [
     Reservation(name=name, type="n1-standard-4", zone="us-central1-a", count=1)
@@ -85,37 +90,8 @@ def test_what_is_no_longer_given_stays_after_an_update() -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "inputs", "reason"),
-    [
-        (NETWORK, {"name": "Gpu"}, "'name' ('Gpu') doesn't match regexp"),
-        (NETWORK, {"name": "gpu_dev"}, "doesn't match regexp"),
-        (NETWORK, {"name": "a" * 64}, "doesn't match regexp"),
-        (NETWORK, {"name": "-a"}, "doesn't match regexp"),
-        (SUBNETWORK, {"name": ""}, "doesn't match regexp"),
-        (SUBNETWORK, {"secondaryIpRanges": [{"rangeName": "Pods", "ipCidrRange": "10.8.0.0/14"}]},
-            "'secondaryIpRanges[0].rangeName' ('Pods') doesn't match regexp"),
-        (SUBNETWORK, {"ipCidrRange": ""}, "expected ipCidrRange to be a network"),
-        (SUBNETWORK, {"secondaryIpRanges": [{"rangeName": "pods", "ipCidrRange": ""}]},
-            "expected secondaryIpRanges[0].ipCidrRange to be a network"),
-        (SUBNETWORK, {"logConfig": {}}, "at least one of 'logConfig.aggregationInterval'"),
-        (FIREWALL, {"allows": [{"protocol": "tcp"}], "denies": []},
-            "exactly one of 'allows', 'denies' must be given"),
-        (CLUSTER,
-            {"clusterAutoscaling": {"autoProvisioningDefaults": {"shieldedInstanceConfig": {}}}},
-            "at least one of 'clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig."),
-        (ROUTER, {"name": "Gpu"}, "doesn't match regexp"),
-        (ROUTER, {"bgp": {"asn": 1}}, "to be a RFC6996-compliant Local ASN, got 1"),
-        (ROUTER, {"bgp": {"asn": 64512}}, None),
-        (NAT, {"name": "x"}, "doesn't match regexp"),
-        (NAT, {"subnetworks": [{"name": "a", "sourceIpRangesToNats": []}]},
-            "subnetworks[0].sourceIpRangesToNats to be of length 1"),
-        (NAT, {"endpointTypes": []}, "expected endpointTypes to be of length 1"),
-        (SUBNETWORK, {"internalIpv6Prefix": ""}, "internalIpv6Prefix to be a network"),
-        (ACCOUNT, {"accountId": "gpu-dev", "description": "x" * 257}, "of length 0 to 256"),
-        (CLUSTER, {"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.5/28"}},
-            "must be a /28 network"),
-    ],
-)  # fmt: skip
+    ("token", "inputs", "reason"), TABLE["test_check_refuses_what_the_official_one_does"]
+)
 def test_check_refuses_what_the_official_one_does(
     token: str, inputs: dict[str, Any], reason: str | None
 ) -> None:

@@ -1,12 +1,17 @@
 """What the simulator refuses of a managed node group before it makes one."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from components.catalog import eks as catalog
 from rehearsal.simulators.aws.node_group_rules import check, check_scaling, complete, types_of
 from rehearsal.simulators.aws.refusal import Refusal
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 BASE: dict[str, Any] = {
     "nodegroupName": "train-gpu",
@@ -56,36 +61,8 @@ def test_every_nvidia_instance_type_takes_its_own_image_and_no_other(name: str) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "template", "words"),
-    [
-        ({"instanceTypes": ["m7i.large"], "amiType": "AL2023_x86_64_NVIDIA"}, None, "m7i.large"),
-        ({"instanceTypes": ["g4dn.xlarge"], "amiType": "AL2_x86_64_GPU"}, None, "1.32 or earlier"),
-        ({"instanceTypes": ["g5.xlarge", "g5g.xlarge"], "amiType": "CUSTOM"}, {"ImageId": "ami-1"},
-         "same architecture"),
-        ({"nodegroupName": "-x"}, None, "nodegroupName"),
-        ({"nodegroupName": "x" * 64}, None, "nodegroupName"),
-        ({"labels": {"role": ""}}, None, "1 to 63 characters"),
-        ({"labels": {"k" * 64: "v"}}, None, "longer than 63"),
-        ({"labels": {"kubernetes.io/role": "gpu"}}, None, "reserved prefixes"),
-        ({"taints": [{"key": "a", "value": "v" * 64, "effect": "NO_SCHEDULE"}]}, None, "longer"),
-        ({"taints": [{"key": "a", "effect": "NO_SCHEDULE"}] * 2}, None, "Duplicate taint"),
-        ({"diskSize": 100}, {}, "within the launch template"),
-        ({"instanceTypes": ["g4dn.xlarge"]}, {"InstanceType": "g4dn.xlarge"},
-         "InvalidRequestException: Cannot specify instance types in launch template and API req"),
-        ({}, {"IamInstanceProfile": {"Name": "x"}}, "must not set IamInstanceProfile"),
-        ({}, {"NetworkInterfaces": [{"SubnetId": "subnet-1"}]}, "must not set a subnet"),
-        ({"amiType": "AL2023_x86_64_STANDARD"}, {"ImageId": "ami-1"}, "CUSTOM or unset"),
-        ({"amiType": "CUSTOM"}, {}, "needs a launch template with an imageId"),
-        ({"releaseVersion": "1.35.0-20260714"}, {"ImageId": "ami-1"}, "imageId of one's own"),
-        ({}, {"InstanceMarketOptions": {"MarketType": "spot"}}, "set capacityType to SPOT"),
-        ({"capacityType": "CAPACITY_BLOCK"}, None, "needs a launch template"),
-        ({"capacityType": "CAPACITY_BLOCK"}, {"InstanceType": "p5.48xlarge"}, "go together"),
-        ({}, BLOCK, "go together"),
-        ({"capacityType": "CAPACITY_BLOCK"}, BLOCK | {"CapacityReservationSpecification": {}},
-         "capacityReservationId"),
-        ({"version": "1.36"}, None, "cannot be newer than the cluster"),
-    ],
-)  # fmt: skip
+    ("changes", "template", "words"), TABLE["test_a_wrong_node_group_is_refused_in_one_line"]
+)
 def test_a_wrong_node_group_is_refused_in_one_line(
     changes: dict[str, Any], template: dict[str, Any] | None, words: str
 ) -> None:

@@ -1,8 +1,10 @@
 import base64
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rehearsal.plugins.faults import Faults
 from rehearsal.simulators.google import GoogleCloud
@@ -16,6 +18,9 @@ from tests.unit.simulators.google_stack import (
     cluster,
     pool,
 )
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 
 def test_a_cluster_starts_its_control_plane() -> None:
@@ -201,46 +206,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
     assert GoogleStack().cluster(**changes)["masterVersion"] == version
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"name": "gpu_dev"}, "name: 'gpu_dev' is not a valid cluster name"),
-        ({"name": "a" * 41}, "is not a valid cluster name: at most 40"),
-        ({"location": "us-central9-a"}, "Location 'us-central9-a' does not exist"),
-        ({"location": "here"}, "Location 'here' does not exist"),
-        ({"location": "us-east1-b"}, "is not in region 'us-east1'"),
-        ({"network": "other"}, "networks/other' was not found"),
-        ({"subnetwork": "other"},
-            'project "p" does not have a subnetwork named "other" in region "us-central1".'),
-        ({"subnetwork": None}, "requires 'subnetwork'"),
-        ({"nodeLocations": ["us-east1-b"]}, "Node location 'us-east1-b' is not in region"),
-        ({"initialNodeCount": None}, "initial_node_count must be greater than zero"),
-        ({"enableAutopilot": True, "removeDefaultNodePool": None}, "must be regional clusters"),
-        ({"minMasterVersion": "1.29"}, "channel REGULAR has 1.34 to 1.37"),
-        ({"releaseChannel": {"channel": "FAST"}}, "to be one of UNSPECIFIED, RAPID, REGULAR"),
-        ({"nodePools": [{"name": "a"}]}, "use gcp.container.NodePool"),
-        (
-            {"ipAllocationPolicy": {"clusterSecondaryRangeName": "podz"}},
-            'Pod secondary range "podz" not found in network "https://www.googleapis.com/compute/v1/',
-        ),
-        ({"workloadIdentityConfig": {"workloadPool": "q.svc.id.goog"}},
-            "workloadPool 'q.svc.id.goog' must be 'p.svc.id.goog'"),
-        ({"nodeConfig": {"serviceAccount": "gone@p.iam.gserviceaccount.com"}},
-            "Service account 'gone@p.iam.gserviceaccount.com' does not exist"),
-        ({"monitoringConfig": {"enableComponents": ["DCGM"]}},
-            "needs SYSTEM_COMPONENTS where it has DCGM"),
-        ({"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},
-            "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock: expected a network"),
-        ({"privateClusterConfig": {"enablePrivateEndpoint": True}},
-            "enablePrivateEndpoint requires masterAuthorizedNetworksConfig"),
-        ({"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.0/27"}},
-            "must be a /28 network"),
-        ({"privateClusterConfig": {"masterIpv4CidrBlock": "10.9.0.0/28"}},
-            "masterIpv4CidrBlock '10.9.0.0/28' overlaps range 10.8.0.0/14"),
-        ({"networkingMode": "ROUTES", "privateClusterConfig": {"enablePrivateNodes": True}},
-            "Private nodes need a VPC-native cluster"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "reason"), TABLE["test_a_wrong_cluster_is_refused"])
 def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> None:
     """What GKE or its provider refuses is one line with the reason, and nothing is left."""
     stack = GoogleStack()

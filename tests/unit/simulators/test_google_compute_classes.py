@@ -1,15 +1,20 @@
 """The node pools that the simulated GKE creates for ComputeClasses, and how it names wrong ones."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rehearsal.simulators.cloud import NodeGroup, RefusedError
 from rehearsal.simulators.google.container.tokens import NODE_POOL
 from rehearsal.simulators.reservations import Reservation
 from rehearsal.simulators.stock import Stock
 from tests.unit.simulators.google_stack import GoogleStack
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 SPOT, ON_DEMAND = (
     {
@@ -244,37 +249,7 @@ def test_autopilot_chooses_machine_and_zones_and_counts_the_gpus() -> None:
 A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "count": 1}}
 
 
-@pytest.mark.parametrize(
-    ("rule", "says"),
-    [
-        (SPOT | {"machineType": "g2-standard-5"}, "Machine type g2-standard-5 is not a known type"),
-        (SPOT | {"gpu": {"type": "nvidia-l4", "count": 2}},
-         "GPU type nvidia-l4 with count 2 is not supported with machine type g2-standard-4"),
-        ({"gpu": {"type": "nvidia-l40", "count": 1}}, "GPU type nvidia-l40 is not supported"),
-        ({"gpu": {"type": "nvidia-l4", "count": 3}},
-         "GPU type nvidia-l4 with count 3 is not supported"),
-        (SPOT | {"location": {"zones": ["europe-west4-a"]}},
-         "Location europe-west4-a specified in zonal preferences is not eligible"),
-        (RESERVED, 'Reservation "mine" either does not exist or not accessible'),
-        (RESERVED | {"location": {"zones": ["us-central1-a"]}},
-         "location config with specific reservations enabled"),
-        (RESERVED | A100, "the priority has no localSSDCount"),
-        (RESERVED | A100 | {"storage": {"localSSDCount": 2}},
-         "count 2 is not supported with machine type a2-ultragpu-1g. Allowed counts are - [1]."),
-        (SPOT | {"storage": {"localSSDCount": 2}},
-         "count 2 is not supported with machine type g2-standard-4. Allowed counts are - [1]."),
-        ({"reservations": RESERVED["reservations"], "machineFamily": "a2", "gpu": A100["gpu"],
-          "storage": {"localSSDCount": 1}}, "must use machineType, not machineFamily"),
-        ({"reservations": RESERVED["reservations"], "gpu": {"type": "nvidia-l4", "count": 1}},
-         "missing machineType and machineFamily, unable to define reservation compatibility"),
-        (SPOT | {"storage": {"bootDiskType": "pd-standard"}},
-         "pd-standard disk type cannot be used by g2-standard-4 machine type"),
-        (SPOT | {"maxRunDurationSeconds": 20_000_000},
-         "MaxRunDuration is not within the allowed range (30 seconds - 120 days)"),
-        ({**SPOT, "flexStart": {"enabled": True}, "maxRunDurationSeconds": 60},
-         "MaxRunDuration is not within the allowed range (10 minutes - 7 days). Got 60 seconds"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rule", "says"), TABLE["test_a_wrong_priority_is_named_in_gke_s_words"])
 def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: str) -> None:
     """The others of the class still have their pools."""
     made, given = stack(), copy.deepcopy(L4)

@@ -1,7 +1,9 @@
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import yaml
 
 from rehearsal.plugins.gcp.routing import RouterNat
 from tests.unit.plugins.offline_engine import Refused
@@ -17,6 +19,9 @@ from tests.unit.simulators.google_stack import (
     GoogleStack,
     subnetwork,
 )
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 SERVICE = "gcp:projects/service:Service"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
@@ -183,43 +188,7 @@ def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> 
     assert reason in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("token", "inputs", "reason"),
-    [
-        (NAT, {"router": "nowhere", **NAT_ALL}, "routers/nowhere' was not found"),
-        (ROUTER, {}, "Required field 'resource.network' not specified"),
-        (NETWORK, {"autoCreateSubnetworks": True},
-            "only networks with autoCreateSubnetworks: false"),
-        (FIREWALL, {"network": "n", "allows": [{"protocol": "tcp"}]},
-            "one of source_tags, source_ranges, or source_service_accounts must be defined"),
-        (FIREWALL, {"network": "n", "sourceRanges": []}, "exactly one of 'allows', 'denies'"),
-        (ACCOUNT, {"accountId": "Gpu-Nodes"}, "'accountId' ('Gpu-Nodes') must be a-z"),
-        (ACCOUNT, {"accountId": "nodes"}, "expected accountId to be of length 6 to 30"),
-        (ACCOUNT, {"accountId": "a" * 31}, "expected accountId to be of length 6 to 30"),
-        (MEMBER, {"project": "p", "role": "viewer", "member": "user:a@b.c"},
-            "googleapi: Error 400: Invalid role name: viewer"),
-        (MEMBER, {"project": "p", "role": "roles/viewer", "member": "a@b.c"},
-            "it starts with user:, group:"),
-        (MEMBER,
-            {"project": "p", "role": "roles/viewer",
-                "member": "serviceAccount:gone@p.iam.gserviceaccount.com"},
-            "Service account gone@p.iam.gserviceaccount.com does not exist"),
-        (MEMBER,
-            {"project": "p", "role": "roles/viewer",
-                "member": "serviceAccount:p.svc.id.goog[default/trainer]"},
-            "Identity Pool does not exist (p.svc.id.goog)"),
-        (ACCOUNT_MEMBER,
-            {"serviceAccountId": "nodes", "role": "roles/viewer", "member": "user:a@b.c"},
-            "'nodes' is not of the form projects/<project>/serviceAccounts/<email>"),
-        (SERVICE, {"service": "container"}, "expected a domain such as container.googleapis.com"),
-        (DASHBOARD, {"dashboardJson": "{"}, "contains an invalid JSON"),
-        (DASHBOARD, {"dashboardJson": "{}"}, "a dashboard needs a displayName"),
-        (ALERT, {"combiner": "OR", "displayName": "a", "conditions": [{"displayName": "c"}]},
-            "conditions[0] needs exactly one kind of condition, got 0"),
-        (REPOSITORY, {"format": "DOCKER", "repositoryId": "r", "mode": "REMOTE"},
-            "expected mode to be one of STANDARD_REPOSITORY"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("token", "inputs", "reason"), TABLE["test_each_refusal_is_one_line"])
 def test_each_refusal_is_one_line(token: str, inputs: dict[str, object], reason: str) -> None:
     """What Google Cloud or its provider refuses is refused with its reason, in one line."""
     with pytest.raises(Refused) as refused:

@@ -2,10 +2,12 @@ import threading
 import typing
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 from components.effect import Sent
 from components.gke.node_identity import recycling_check
@@ -34,6 +36,9 @@ from tests.unit.simulators.google_stack import (
     subnetwork,
     t4,
 )
+
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
 
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
@@ -325,26 +330,8 @@ def test_families_do_not_boot_from_every_disk(machine: str, disk: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "settings", "says"),
-    [
-        ("n1-standard-4", {"kubeletConfig": {"cpuCfsQuotaPeriod": "5s"}}, "between 1ms and 1s"),
-        ("n1-standard-4", {"kubeletConfig": {"imageMinimumGcAge": "10m"}}, "at most 2m"),
-        ("n1-standard-4", {"kubeletConfig": {"imageMaximumGcAge": "30s"}}, "must exceed imageMin"),
-        ("n1-standard-4", {"kubeletConfig": {"containerLogMaxSize": "900Mi"}}, "10Mi and 500Mi"),
-        ("n1-standard-4", {"kubeletConfig": {"containerLogMaxSize": "500Mi"}}, "exceed 1%"),
-        ("n1-standard-4", {"kubeletConfig": {"memoryManager": {"policy": "Static"}}}, "NUMA"),
-        ("n1-standard-4", {"linuxNodeConfig": {"hugepages": {"hugepageSize1g": 2}}},
-         "hugepageSize1g is not supported"),
-        ("n1-standard-4", {"linuxNodeConfig": {"hugepages": {"hugepageSize2m": 5000}}}, "60%"),
-        ("n1-highcpu-2", {"linuxNodeConfig": {"sysctls": {"vm.overcommit_memory": "2"}}},
-         "vm.overcommit_memory 2"),
-        ("n1-standard-4", {"linuxNodeConfig": {"sysctls": {"net.ipv4.tcp_rmem": "banana"}}},
-         "min default max"),
-        ("n1-standard-4", {"linuxNodeConfig": {"sysctls": {"kernel.shmall": "-1"}}}, "shmall"),
-        ("n1-standard-4", {"maxRunDuration": "20000000s"}, "between 30s and 10368000s"),
-        ("n1-standard-4", {"maxRunDuration": "1209600s", "flexStart": True}, "600s and 604800s"),
-    ],
-)  # fmt: skip
+    ("machine", "settings", "says"), TABLE["test_node_settings_beyond_gke_s_limits_are_refused"]
+)
 def test_node_settings_beyond_gke_s_limits_are_refused(
     machine: str, settings: dict[str, Any], says: str
 ) -> None:
@@ -460,93 +447,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
     return t4(guestAccelerators=[{"type": kind, "count": count, **more}])
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"cluster": "other"}, "clusters/other' was not found"),
-        ({"location": "us-central1-b"}, "locations/us-central1-b/clusters/dev' was not found"),
-        ({"name": "GPU"}, 'Invalid value for field "node_pool.name": "GPU"'),
-        ({"name": "a" * 41}, "must be no longer than 40 characters"),
-        ({"nodeConfig": t4(diskType="hyperdisk-balanced"), "initialNodeCount": 1},
-            "hyperdisk-balanced disk type cannot be used by n1-standard-4 machine type"),
-        ({"nodeConfig": {"machineType": "g4-standard-48"}, "initialNodeCount": 1} | G4_ZONE,
-            "pd-balanced disk type cannot be used by g4-standard-48 machine type"),
-        ({"nodeLocations": ["us-central1-d"]}, "'nvidia-tesla-t4' does not exist in zone"),
-        ({"nodeLocations": ["us-east1-c"]}, "Node location 'us-east1-c' is not in region"),
-        ({"nodeConfig": {"machineType": "n1-standart-4"}}, "'n1-standart-4' does not exist"),
-        ({"nodeConfig": t4(machineType="e2-standard-4")}, "cannot have 1 of accelerator"),
-        ({"nodeConfig": t4(machineType="n1-standard-96")}, "it can have 4"),
-        ({"nodeConfig": t4(count=3)}, "it can have 1, 2, 4"),
-        ({"nodeConfig": accelerator("nvidia-tesla-k80")}, "'nvidia-tesla-k80' does not exist"),
-        ({"nodeConfig": accelerator("t4")}, "Accelerator type 't4' does not exist"),
-        ({"nodeConfig": t4(imageType="COS_DOCKER")}, "Image type 'COS_DOCKER' is not supported"),
-        ({"nodeConfig": driver("LATEST", "UBUNTU_CONTAINERD")},
-            "gpuDriverVersion LATEST is only for Container-Optimized OS"),
-        ({"nodeConfig": accelerator(gpuPartitionSize="1g.5gb")},
-            "'nvidia-tesla-t4' has no gpuPartitionSize '1g.5gb': it has none"),
-        (
-            {
-                "nodeConfig": accelerator(
-                    gpuSharingConfig={
-                        "gpuSharingStrategy": "time-sharing",
-                        "maxSharedClientsPerGpu": 2,
-                    }
-                )
-            },
-            "'time-sharing' is not one of GPU_SHARING_STRATEGY_UNSPECIFIED, TIME_SHARING, MPS",
-        ),
-        (
-            {
-                "nodeConfig": accelerator(
-                    gpuSharingConfig={
-                        "gpuSharingStrategy": "MPS",
-                        "maxSharedClientsPerGpu": 49,
-                    }
-                )
-            },
-            "maxSharedClientsPerGpu 49 is not within 2 to 48",
-        ),
-        ({"autoscaling": {"minNodeCount": 1, "totalMaxNodeCount": 3}},
-            "total and per-zone node counts exclude each other"),
-        ({"autoscaling": {"minNodeCount": 3, "maxNodeCount": 2}},
-            "the minimum 3 is more than the maximum 2"),
-        ({"nodeCount": 1, "initialNodeCount": 1}, "cannot set both initial_node_count and node"),
-        ({"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}},
-            "maxSurge and maxUnavailable cannot both be 0"),
-        ({"nodeConfig": t4(spot=True, preemptible=True)}, "spot excludes preemptible"),
-        ({"nodeConfig": t4(flexStart=True)}, "flexStart needs management.autoRepair false"),
-        (
-            {
-                "nodeConfig": t4(
-                    spot=True, reservationAffinity={"consumeReservationType": "ANY_RESERVATION"}
-                )
-            },
-            "exclude reservation ANY_RESERVATION",
-        ),
-        ({"nodeConfig": t4(serviceAccount="gone@p.iam.gserviceaccount.com")},
-            "Service account 'gone@p.iam.gserviceaccount.com' does not exist"),
-        (
-            {
-                "placementPolicy": {"type": "COMPACT"},
-                "nodeLocations": ["us-central1-a", "us-central1-b"],
-            },
-            "COMPACT placement needs exactly one zone",
-        ),
-        ({**QUEUED, "autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}},
-            "queuedProvisioning needs autoscaling from 0 nodes"),
-        ({**QUEUED, "placementPolicy": {"type": "COMPACT"}},
-            "queuedProvisioning excludes COMPACT placement"),
-        (
-            {
-                "placementPolicy": {"type": "COMPACT"},
-                "nodeConfig": {"machineType": "g2-standard-4", "flexStart": True},
-                "management": {"autoRepair": False},
-                "autoscaling": {"totalMaxNodeCount": 1},
-            },
-            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "reason"), TABLE["test_a_wrong_pool_is_refused"])
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     """What GKE refuses is one line with the reason, and no pool is left."""
     stack = GoogleStack.with_cluster()

@@ -29,6 +29,9 @@ from stacks.definition.files import EXAMPLES, ROOT
 from stacks.definition.names import StackError
 from stacks.definition.settings import config_in, settings_of
 
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
+
 STACKS = Path(__file__).parents[2] / "fixtures" / "stacks"
 SUBNETS = [f"subnet-0aaaaaaaaaaaaaaa{number}" for number in (1, 2, 3)]
 MACHINE = {"name": "a", "capacity": {"cpu": "8", "memory": "32Gi"}}
@@ -138,24 +141,7 @@ def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> 
     assert [machine["name"] for machine in found] == ["control"]
 
 
-@pytest.mark.parametrize(
-    ("found", "says"),
-    [
-        ({"a": 1}, ": is not a list of machines; write some as { name: gpu-1, "),
-        ([], ": is not a list of machines"),
-        (["a"], " [0]: 'a' is not a machine; write it as"),
-        ([MACHINE | {"gpu": 4}], " [0].gpu: there is no such key; allowed: name, labels, "),
-        ([MACHINE, MACHINE], " [1].name: 'a' is not a unique name"),
-        ([MACHINE | {"name": "A_b"}], " [0].name: 'A_b' is not a unique name"),
-        ([MACHINE | {"gpus": "4"}], " [0].gpus: '4' is not a number of GPUs; allowed: 0 to 16"),
-        ([MACHINE | {"devicePlugin": "none"}], " [0].devicePlugin: 'none' is not a boolean"),
-        ([{"name": "a"}], " [0].capacity.cpu: null is not a quantity; give one such as '64'"),
-        ([MACHINE | {"capacity": {"cpu": 8, "memory": "lots"}}], "memory: 'lots' is not a quant"),
-        ([MACHINE | {"labels": {"gpus": True}}], " [0].labels: is not a map of strings"),
-        ([MACHINE | {"labels": {"a b": "c"}}], " [0].labels.a b: must be letters"),
-        ([MACHINE | {"taints": [{"key": "a"}]}], ' [0].taints[0]: {"key": "a"} is not a taint'),
-    ],
-)
+@pytest.mark.parametrize(("found", "says"), TABLE["test_a_wrong_inventory_is_one_line"])
 def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
     """The line names the file and what in it is wrong."""
     with pytest.raises(StackError) as refused:
@@ -246,24 +232,7 @@ def row(**changes: Any) -> dict[str, Any]:
                                                                       **changes}}}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("found", "says"),
-    [
-        ([], ": is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: "),
-        (row() | {"vpc": "10.20.0.0"} | {"vpc": None}, " vpc: null is not a network such as 10."),
-        (row(zone="eu-west-1a"), "1.zone: 'eu-west-1a' is not a zone such as us-east-1a"),
-        (row(zone=1), "1.zone: 1 is not a zone such as us-east-1a"),
-        (row(cidr="10.30.0.0/19"), "1.cidr: 10.30.0.0/19 is not in the VPC's 10.20.0.0/16"),
-        (row(cidr="100.65.0.0/19") | {"vpc": ["10.20.0.0/16", "100.64.0.0/16"]},
-         "1.cidr: 100.65.0.0/19 is not in the VPC's 10.20.0.0/16 or 100.64.0.0/16"),
-        (row(cidr="10.20.32.0/20"), "2.cidr: 10.20.32.0/19 overlaps subnet-0aaaaaaaaaaaaaaa1"),
-        (row(out="vpn"), "1.out: 'vpn'; allowed: nat, internet, none"),
-        (row(public="no"), "1.public: 'no' is not a boolean (true or false)"),
-        (row(az="a"), "1: is not a subnet; allowed: zone, cidr, public, out"),
-        ({"vpc": "10.20.0.0/16", "subnets": {SUBNETS[0]: row()["subnets"][SUBNETS[0]]}},
-         f" subnets: does not describe {SUBNETS[1]}, {SUBNETS[2]} of cluster.network.subnetIds"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("found", "says"), TABLE["test_a_wrong_description_of_a_vpc_is_one_line"])
 def test_a_wrong_description_of_a_vpc_is_one_line(tmp_path: Path, found: Any, says: str) -> None:
     """The line names the file, the subnet and the key."""
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump(found))

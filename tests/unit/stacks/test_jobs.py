@@ -23,6 +23,9 @@ from tests.unit.components.test_settings_batch import dev
 from tests.unit.components.test_settings_sharing import KUBECONFIG
 from tools.sections import ROOT
 
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
+
 JOB = {
     "pool": "train-gpu",
     "nodes": 2,
@@ -184,41 +187,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.job_set)) == found.job_set
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"pool": "train"}, "pool: 'train' is not a pool; did you mean 'train-gpu'?"),
-        ({"nodes": 9}, "nodes: 9 is more than maxNodes of pool train-gpu allows, at most 3"),
-        ({"gpus": 4}, "gpus: 4 is not possible for a pod on pool train-gpu; allowed: 1"),
-        ({"queue": "trainin"}, "queue: 'trainin' is not a queue; did you mean 'training'?"),
-        ({"queue": None}, "queue: is missing, and the GPUs of pool train-gpu are handed out by "
-                          "queue training"),
-        ({"image": "pytorch"}, "image: 'pytorch' may refer to another image tomorrow"),
-        ({"image": "a b"}, "image: 'a b' contains a space"),
-        ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
-        ({"wait": True}, "wait: has no effect on a submitted job"),
-        ({"disruptionBudget": True}, "disruptionBudget: is supported only for jobs in a stack "
-                                     "file"),
-        ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
-        (
-            {"volumes": {"data": {"mountPath": "/data", "bucket": "data"}}},
-            "volumes.data.bucket: data is mounted with the permissions",
-        ),
-        (
-            {"serviceAccount": "trainer",
-             "volumes": {"data": {"mountPath": "/data", "bucket": "other"}}},
-            "volumes.data.bucket: service account trainer may not read other",
-        ),
-        (
-            {"volumes": {"out": {"mountPath": "/out", "claim": "results"}}},
-            "volumes.out.claim: results is ReadWriteOnce, which only one node can mount",
-        ),
-        (
-            {"namespace": "team", "pool": "theirs"},
-            "namespace: is team, but the settings of default were read; give --namespace team",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "says"), TABLE["test_what_cannot_run_is_refused_before"])
 def test_what_cannot_run_is_refused_before(
     tmp_path: Path, change: dict[str, Any], says: str
 ) -> None:

@@ -17,6 +17,9 @@ from stacks.definition.names import StackError
 from stacks.environments.new_stack import Choices, text, write
 from stacks.outcome import ExitCode
 
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+"""Test -> its cases."""
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -142,82 +145,7 @@ def test_a_private_control_plane_in_an_existing_network(
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (
-            "--platform eks --subnet-id subnet-0123456789abcdef0",
-            "has 1; allowed: 2 or more; EKS needs them in different zones",
-        ),
-        ("--platform eks --subnetwork gke", "is for gke and gke-autopilot; on eks give --subnet-"),
-        ("--platform gke --subnet-id a", "--subnet-id is for eks; on gke give --vpc, --subnetwork"),
-        ("--platform existing --private-endpoint", "--private-endpoint: has no effect on existing"),
-        (
-            "--subnetwork gke",
-            "new: --vpc: is missing; an existing network needs --vpc, --subnetwork, --pods-range "
-            "and --services-range: name the VPC network of the subnetwork",
-        ),
-        ("--platform eks --vpc net", "new: --vpc is for gke and gke-autopilot; on eks give --sub"),
-        ("--platform eks --existing=", "new: --existing: is empty; give a value, or drop the opt"),
-        ("--platform eks --subnet-id=", "new: --subnet-id: is empty; give a value, or drop the"),
-        ("--gpu=", "new: --gpu: is empty"),
-        ("--existing a", "new: --platform: is missing; with --existing, give gke or eks"),
-        ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
-        ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
-        ("--gpu gb200 --location us-central1", "is sold by Google Cloud only as reservation"),
-        ("--gpu a10g", "Google Cloud does not have this GPU"),
-        ("--gpu l44", "did you mean 'L4'?"),
-        (
-            "--platform gke-autopilot --existing a",
-            "--existing: is for gke and eks, not for gke-",
-        ),
-        ("--platform gke --existing a --name b", "--name: the owner of a decides this; drop it"),
-        (
-            "--platform gke --existing a --network vpn=198.51.100.0/24",
-            "--network: the owner of a decides",
-        ),
-        (
-            "--platform gke --existing a --vpc main",
-            "--vpc, --subnetwork and their ranges: the owner of a decides",
-        ),
-        ("--platform eks --existing a --zone us-east-1a", "--zone: the owner of a decides"),
-        ("--platform eks --existing a --subnet-id b", "new: --subnet-id: 'b' is not "),
-        (
-            "--platform eks --existing a --security-group-id b",
-            "new: --security-group-id: 'b' is not the ID of a security group such as sg-",
-        ),
-        ("--platform eks --existing a --kubernetes-version 1", "new: --kubernetes-version: '1' is"),
-        ("--platform gke --existing A_b", "new: --existing: 'A_b' is not "),
-        ("--platform eks --kubernetes-version 1.35", "--kubernetes-version: has no effect on eks;"),
-        (
-            "--platform gke --existing a --security-group-id b",
-            "--security-group-id: has no effect on an existing GKE cluster; drop it",
-        ),
-        ("--platform mesos", "'mesos' is not a valid platform; allowed: "),
-        ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
-        ("--platform gke --location mars", "--location: 'mars' is neither a region nor a zone of"),
-        ("--location us-centrl1-a", "us-centrl1-a is not a region; did you mean 'us-central1-a'"),
-        ("--network all=0.0.0.0/0", "would open the control plane to the world"),
-        ("--project My_Project", "new: --project: 'My_Project' is not a project's ID"),
-        (
-            "--platform eks --network vpn=10.0.0.0/8",
-            "new: --network: has only private networks, so that the public endpoint would be open "
-            "to the world; give --private-endpoint, or name a public network too",
-        ),
-        (
-            "--platform eks --zone us-east-1a --subnet-id a",
-            "new: --zone: an existing VPC has its own; drop it, or drop --subnet-id",
-        ),
-        ("--platform eks --admin me", "new: --admin: 'me' is not the ARN of an IAM role or user"),
-        ("--platform eks --location mars", "new: --location: 'mars' is not a region; give one"),
-        ("--name A_b", "new: --name: 'A_b' is not a GKE cluster name"),
-        ("--platform existing --gpu t4", "--gpu: has no effect on existing; drop it"),
-        ("--platform existing --location us-east1", "--location: has no effect on existing"),
-        ("--platform gke-autopilot --max-nodes 2", "--max-nodes: has no effect on gke-auto"),
-        ("--zone us-central1-a", "--zone: has no effect on gke; drop it"),
-        ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml declare the same cluster, gpu-dev"),
-    ],
-)
+@pytest.mark.parametrize(("options", "says"), TABLE["test_what_would_be_refused_is_not_written"])
 def test_what_would_be_refused_is_not_written(
     here: Path, capsys: pytest.CaptureFixture[str], options: str, says: str
 ) -> None:
