@@ -13,7 +13,7 @@ from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox, SandboxOptions
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators.aws import AwsCloud
-from rehearsal.simulators.aws.access import create_access_entry
+from rehearsal.simulators.aws.access import ENTRIES
 from rehearsal.simulators.inventory import INVENTORIES
 from stacks.capacity import eks
 from stacks.definition.files import EXAMPLES, ROOT
@@ -275,7 +275,7 @@ def test_an_entry_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         assert settings is not None
         with account.lock, account.asking:
             of = {"clusterName": "platform", "principalArn": f"{ROLE}research"}
-            create_access_entry(account, of)
+            ENTRIES.add(account, of)
         asked = eks.questions(settings, sandbox.cloud_api).existing("gpu-cluster/on-eks")
         assert [one.about for one in asked] == ["teams.research.members"]
         outcome = sandbox.engine.up()

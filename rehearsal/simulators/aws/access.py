@@ -2,14 +2,14 @@
 
 import re
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation, page
-from rehearsal.simulators.aws.eks import NODE_ENTRY, cluster_of, entry_row, found, now, policy_row
+from rehearsal.simulators.aws.collection import Collection, Rows
+from rehearsal.simulators.aws.eks import NODE_ENTRY, cluster_of, entry_row, policy_row
 from rehearsal.simulators.aws.refusal import Refusal, invalid
-from rehearsal.simulators.aws.rows import Cluster, Row
+from rehearsal.simulators.aws.rows import Row
 
 _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):((?P<kind>user|role)/.+|root)")
 _POLICY = re.compile(r"arn:aws[a-z-]*:eks::aws:cluster-access-policy/(?P<name>.+)")
@@ -22,42 +22,74 @@ _TAKEN_BY = {"STANDARD": ACCESS_POLICIES, "EC2": ("AmazonEKSAutoNodePolicy",)}
 """Type of an entry -> the access policies that it accepts (create-node-class.html)."""
 
 
-@operation("eks", "CreateAccessEntry")
-def create_access_entry(account: Account, params: Params) -> Row:
-    """Refuses what is not a principal, a service-linked role, a principal of this account that does
-    not exist, groups that begin with system:, a cluster in the mode CONFIG_MAP, and a second entry
-    for the same principal."""
-    cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
-    if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
-        raise Refusal(
-            "InvalidRequestException",
-            "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to "
-            "perform this operation.",
-        )
-    parts = _PRINCIPAL.fullmatch(principal)
-    if not parts:  # aws-samples/appmod-blueprints 319
-        raise invalid("The principalArn parameter format is not valid")
-    if ":role/aws-service-role/" in principal:  # hashicorp/terraform-provider-aws 36447
-        raise invalid(
-            "The caller is not allowed to modify access entries with a principalArn value of a "
-            "Service Linked Role"
-        )
-    if parts["account"] == NUMBER and parts["kind"] and not _is_there(account, principal):
-        # terraform-aws-modules/terraform-aws-eks 2969
-        raise invalid("The specified principalArn is invalid: invalid principal.")
-    if principal in cluster.entries:
-        raise Refusal(
-            "ResourceInUseException",
-            f"The specified access entry resource is already in use on this cluster: {principal}",
-        )
-    names = ("kubernetesGroups", "tags", "username", "type")
-    given: Params = {key: params[key] for key in names if key in params}
-    _check(given)
-    if given.get("type", "STANDARD") == "EC2_LINUX":
-        given |= NODE_ENTRY
-    row = entry_row(account, params["clusterName"], principal, given)
-    cluster.entries[principal] = row
-    return {"accessEntry": row}
+class _Entries(Collection):
+    """Refused: what is not a principal, a service-linked role, a principal of this account that
+    does not exist, groups that begin with system:, a cluster in the mode CONFIG_MAP, and a second
+    entry for the same principal."""
+
+    noun, nouns = "AccessEntry", "AccessEntries"
+    member, members, key = "accessEntry", "accessEntries", "principalArn"
+    exists = (
+        "ResourceInUseException",
+        "The specified access entry resource is already in use on this cluster: {principalArn}",
+    )
+    unknown = (
+        "ResourceNotFoundException",
+        "The specified principalArn could not be found: {principalArn}",
+    )
+    updates = ("kubernetesGroups", "username")
+
+    def rows(self, account: Account, params: Params) -> Rows:
+        return cluster_of(account, params["clusterName"]).entries
+
+    def new(self, account: Account, params: Params) -> Row:
+        cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
+        if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+            raise Refusal(
+                "InvalidRequestException",
+                "The cluster's authentication mode must be set to one of [API, "
+                "API_AND_CONFIG_MAP] to perform this operation.",
+            )
+        parts = _PRINCIPAL.fullmatch(principal)
+        if not parts:  # aws-samples/appmod-blueprints 319
+            raise invalid("The principalArn parameter format is not valid")
+        if ":role/aws-service-role/" in principal:  # hashicorp/terraform-provider-aws 36447
+            raise invalid(
+                "The caller is not allowed to modify access entries with a principalArn value of a "
+                "Service Linked Role"
+            )
+        if parts["account"] == NUMBER and parts["kind"] and not _is_there(account, principal):
+            # terraform-aws-modules/terraform-aws-eks 2969
+            raise invalid("The specified principalArn is invalid: invalid principal.")
+        names = ("kubernetesGroups", "tags", "username", "type")
+        given: Params = {key: params[key] for key in names if key in params}
+        if given.get("type") == "EC2_LINUX":
+            given |= NODE_ENTRY
+        return entry_row(account, params["clusterName"], principal, given)
+
+    def check(self, account: Account, row: Row, params: Params) -> None:
+        groups = params.get("kubernetesGroups") or []
+        if row["type"] != "STANDARD" and (groups or params.get("username")):
+            raise invalid("kubernetesGroups and username are only for the type STANDARD")
+        if any(group.startswith("system:") for group in groups):
+            raise invalid("The kubernetes group name cannot start with system:")
+
+    def listed(self, account: Account, params: Params) -> Iterator[str]:
+        """Principals; with a policy ARN, those that have the policy."""
+        policy = params.get("associatedPolicyArn")
+        has = cluster_of(account, params["clusterName"]).policies
+        for principal in self.rows(account, params):
+            if policy is None or policy in has.get(principal, {}):
+                yield principal
+
+    def deleted(self, account: Account, row: Row) -> Row:
+        """The entry's policies go with it."""
+        cluster_of(account, row["clusterName"]).policies.pop(row["principalArn"], None)
+        return {}
+
+
+ENTRIES = _Entries()
+ENTRIES.serve()
 
 
 def _is_there(account: Account, principal: str) -> bool:
@@ -67,62 +99,11 @@ def _is_there(account: Account, principal: str) -> bool:
     return principal in account.people() or any(each.arn == principal for each in known)
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    if given.get("type", "STANDARD") == "STANDARD":
-        if any(group.startswith("system:") for group in given.get("kubernetesGroups") or []):
-            raise invalid("The kubernetes group name cannot start with system:")
-    elif given.get("kubernetesGroups") or given.get("username"):
-        raise invalid("kubernetesGroups and username are only for the type STANDARD")
-
-
-def _entry(account: Account, params: Params) -> tuple[Cluster, Row]:
-    cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
-    words = f"The specified principalArn could not be found: {principal}"
-    return cluster, found(cluster.entries, principal, words)
-
-
-@operation("eks", "DescribeAccessEntry")
-def describe_access_entry(account: Account, params: Params) -> Row:
-    """Describes an entry."""
-    return {"accessEntry": _entry(account, params)[1]}
-
-
-@operation("eks", "ListAccessEntries")
-def list_access_entries(account: Account, params: Params) -> Row:
-    """Lists principals; with a policy ARN, those that have the policy."""
-    cluster, policy = cluster_of(account, params["clusterName"]), params.get("associatedPolicyArn")
-    listed = [
-        principal
-        for principal in cluster.entries
-        if policy is None or policy in cluster.policies.get(principal, {})
-    ]
-    return page(params, "accessEntries", listed)
-
-
 @operation("eks", "ListIdentityProviderConfigs")
 def list_identity_provider_configs(account: Account, params: Params) -> Row:
     """Always empty: a simulated cluster has no OIDC identity provider for users."""
     cluster_of(account, params["clusterName"])
     return page(params, "identityProviderConfigs", [])
-
-
-@operation("eks", "UpdateAccessEntry")
-def update_access_entry(account: Account, params: Params) -> Row:
-    """Updates the entry's groups and user name."""
-    _, row = _entry(account, params)
-    changes = {key: params[key] for key in ("kubernetesGroups", "username") if key in params}
-    _check({"type": row["type"]} | changes)
-    row |= changes | {"modifiedAt": now()}
-    return {"accessEntry": row}
-
-
-@operation("eks", "DeleteAccessEntry")
-def delete_access_entry(account: Account, params: Params) -> Row:
-    """Deletes the entry and its policies."""
-    cluster, row = _entry(account, params)
-    del cluster.entries[row["principalArn"]]
-    cluster.policies.pop(row["principalArn"], None)
-    return {}
 
 
 @operation("eks", "AssociateAccessPolicy")
@@ -169,8 +150,9 @@ def associate_access_policy(account: Account, params: Params) -> Row:
 @operation("eks", "ListAssociatedAccessPolicies")
 def list_associated_access_policies(account: Account, params: Params) -> Row:
     """Lists the policies of an entry."""
-    cluster, row = _entry(account, params)
-    rows = list(cluster.policies.get(row["principalArn"], {}).values())
+    row = ENTRIES.found(account, params)
+    policies = cluster_of(account, row["clusterName"]).policies
+    rows = list(policies.get(row["principalArn"], {}).values())
     return {
         "clusterName": params["clusterName"],
         "principalArn": row["principalArn"],
@@ -181,8 +163,8 @@ def list_associated_access_policies(account: Account, params: Params) -> Row:
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(account: Account, params: Params) -> Row:
     """Removes the policy from an entry."""
-    cluster, row = _entry(account, params)
-    known = cluster.policies.get(row["principalArn"], {})
+    row = ENTRIES.found(account, params)
+    known = cluster_of(account, row["clusterName"]).policies.get(row["principalArn"], {})
     if params["policyArn"] not in known:
         raise Refusal("ResourceNotFoundException", f"{params['policyArn']} is not associated")
     del known[params["policyArn"]]

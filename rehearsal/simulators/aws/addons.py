@@ -2,7 +2,9 @@
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,122 +14,129 @@ from components.kube.taints import keeps_away, tolerated
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.cluster_rules import minor
-from rehearsal.simulators.aws.eks import begun, cluster_of, found, issue, kept, now
+from rehearsal.simulators.aws.collection import Collection, Rows
+from rehearsal.simulators.aws.eks import begun, cluster_of, issue, kept, now
 from rehearsal.simulators.aws.evaluation import allowed
 from rehearsal.simulators.aws.node_join_checks import guarded
 from rehearsal.simulators.aws.nodes import EFFECTS
-from rehearsal.simulators.aws.pod_identity import associate
+from rehearsal.simulators.aws.pod_identity import ASSOCIATIONS
 from rehearsal.simulators.aws.refusal import Refusal, invalid
 from rehearsal.simulators.aws.roles import policies, role_name, role_of
 from rehearsal.simulators.aws.rows import Cluster, Row
 
-_NAMESPACES = {
-    "vpc-cni": "kube-system",
-    "kube-proxy": "kube-system",
-    "coredns": "kube-system",
-    "eks-pod-identity-agent": "kube-system",
-    "aws-ebs-csi-driver": "kube-system",
-    "aws-efs-csi-driver": "kube-system",
-    "aws-fsx-csi-driver": "kube-system",
-    "aws-mountpoint-s3-csi-driver": "kube-system",
-    "snapshot-controller": "kube-system",
-    "eks-node-monitoring-agent": "kube-system",
-    "metrics-server": "kube-system",
-    "amazon-cloudwatch-observability": "amazon-cloudwatch",
-    "adot": "opentelemetry-operator-system",
-    "kube-state-metrics": "kube-state-metrics",
-    "prometheus-node-exporter": "prometheus-node-exporter",
-    "cert-manager": "cert-manager",
-    "external-dns": "external-dns",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Addon:
+    """An addon as its row in `addons.yaml`, which explains the keys."""
+
+    namespace: str
+    deployment: bool = False
+    configuration: Sequence[str] = ()
+    strings: str = ""
+    removes: str = ""
+    runs_as: str = ""
+    needs: Mapping[str, str] = field(default_factory=dict)
+
+
+_ROWS = {
+    name: _Addon(**row)
+    for name, row in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
 }
-"""Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` lists them)."""
-_NEED_NODES = frozenset(
-    {
-        *("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"),
-        "aws-mountpoint-s3-csi-driver",
-    }
-)
-"""Addons with a Deployment: without a node for its pods they never become active."""
-_WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "aws-ebs-csi-driver": (
-        "ebs-csi-controller-sa",
-        {
-            "ec2:DescribeAvailabilityZones": "*",
-            "ec2:DescribeVolumes": "*",
-            "ec2:CreateVolume": "volume/vol-0123456789abcdef0",
-            "ec2:AttachVolume": "volume/vol-0123456789abcdef0",
-            "ec2:DetachVolume": "volume/vol-0123456789abcdef0",
-            "ec2:DeleteVolume": "volume/vol-0123456789abcdef0",
-        },
-    ),
-}
-"""Addon -> the service account of the pods that call EC2, and the actions they need: action -> on
-what. No pod gets the node's role, and one without permissions keeps failing. `node_join_checks`
-covers the vpc-cni."""
 _VOLUME_TAGS = {
     f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
 }
 """Tags that the EBS CSI driver sets on every volume that it creates."""
-_CONFIGURATION = {
-    "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
-    "aws-mountpoint-s3-csi-driver": ("controller", "image", "mountpointPod", "node", "sidecars"),
-}
-"""Addon -> the top-level keys of its configuration (charts/configuration.schema.json of the agent's
-repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
-_STRINGS = {
-    "vpc-cni": re.compile(
-        r"enable(NetworkPolicy|WindowsIpam)|env\..+|init\.env\..+"
-        r"|nodeAgent\.(enable\w+Logs|\w+BindAddr)"
-    ),
-    "coredns": re.compile(r"computeType|corefile|nodeSelector\..+"),
-}
-"""Addon -> settings that have to be strings, booleans and numbers included: the schemas in the
-examples of `aws eks describe-addon-configuration` (AWS CLI reference, read 2026-11-28). They are of
-older versions (1.15.1 and 1.8.7), so that no key is refused for not being there."""
 _FOUND = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 """Type -> its name in the messages of EKS's validator."""
-_TAKES_OFF = {
-    "aws-ebs-csi-driver": "ebs.csi.aws.com/agent-not-ready",
-    "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com/agent-not-ready",
-}
-"""Addon -> the startup taint that its node pods remove (aws-ebs-csi-driver docs/install.md,
-mountpoint-s3-csi-driver docs/CONFIGURATION.md)."""
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _NVLINK_BEFORE_BLACKWELL = ("p3.", "p3dn.", "p4d.", "p4de.", "p5.", "p5e.", "p5en.")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 
-@operation("eks", "CreateAddon")
-def create_addon(account: Account, params: Params) -> Row:
-    """Refuses an unknown name or configuration, and a second addon of the same name. The addon is
+class _Addons(Collection):
+    """Refused: an unknown name or configuration, and a second addon of the same name. An addon is
     DEGRADED if its pods have no node, or a role that lacks a permission."""
-    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
-    if name not in _NAMESPACES:
-        raise invalid(
-            f"Addon {name} specified is not supported: there are {', '.join(_NAMESPACES)}",
-        )
-    if name in cluster.addons:
-        raise Refusal("ResourceInUseException", f"Addon already exists: {name}")
-    _check(account, params)
-    at = now()
-    row = cluster.addons[name] = {
-        "addonName": name,
-        "clusterName": params["clusterName"],
-        "addonVersion": _default(cluster.row["version"]),
-        "health": {"issues": []},
-        "addonArn": account.arn("eks", f"addon/{params['clusterName']}/{name}/{uuid.uuid4()}"),
-        "createdAt": at,
-        "modifiedAt": at,
-        "tags": params.get("tags") or {},
-        "namespaceConfig": {"namespace": _NAMESPACES[name]},
-        **{key: params[key] for key in _CHANGEABLE if key in params},
-    }
-    try:
-        _associate(account, cluster, row, params.get("podIdentityAssociations") or [])
-    except Refusal:
-        _drop(cluster, name)
-        raise
-    return {"addon": _shown(account, cluster, row) | {"status": "CREATING"}}
+
+    noun, member, key = "Addon", "addon", "addonName"
+    exists = ("ResourceInUseException", "Addon already exists: {addonName}")
+    unknown = (
+        "ResourceNotFoundException",
+        "No addon: {addonName} found in cluster: {clusterName}",
+    )
+    updates = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
+
+    def rows(self, account: Account, params: Params) -> Rows:
+        return cluster_of(account, params["clusterName"]).addons
+
+    def new(self, account: Account, params: Params) -> Row:
+        cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
+        if name not in _ROWS:
+            raise invalid(
+                f"Addon {name} specified is not supported: there are {', '.join(_ROWS)}",
+            )
+        at = now()
+        return {
+            "addonName": name,
+            "clusterName": params["clusterName"],
+            "addonVersion": _default(cluster.row["version"]),
+            "health": {"issues": []},
+            "addonArn": account.arn("eks", f"addon/{params['clusterName']}/{name}/{uuid.uuid4()}"),
+            "createdAt": at,
+            "modifiedAt": at,
+            "tags": params.get("tags") or {},
+            "namespaceConfig": {"namespace": _ROWS[name].namespace},
+            **{key: params[key] for key in self.updates if key in params},
+        }
+
+    def check(self, account: Account, row: Row, params: Params) -> None:
+        _check(account, params)
+
+    def shown(self, account: Account, row: Row) -> Row:
+        """The addon with its associations and its current health: EKS keeps retrying."""
+        cluster = cluster_of(account, row["clusterName"])
+        reason = _why_degraded(account, cluster, row)
+        owned = _owned(cluster, row).values()
+        return row | {
+            "podIdentityAssociations": [each["associationArn"] for each in owned],
+            "status": "DEGRADED" if reason else "ACTIVE",
+            "health": {"issues": [issue(*reason)] if reason else []},
+        }
+
+    def create(self, account: Account, params: Params) -> Row:
+        row = self.add(account, params)
+        cluster = cluster_of(account, params["clusterName"])
+        try:
+            _associate(account, cluster, row, params.get("podIdentityAssociations") or [])
+        except Refusal:
+            _drop(cluster, row["addonName"])
+            raise
+        return {"addon": self.shown(account, row) | {"status": "CREATING"}}
+
+    def update(self, account: Account, params: Params) -> Row:
+        """Parameters that are not given are kept."""
+        cluster, row = cluster_of(account, params["clusterName"]), self.found(account, params)
+        _check(account, params)
+        if "podIdentityAssociations" in params:
+            _associate(account, cluster, row, params["podIdentityAssociations"])
+        row |= {key: params[key] for key in self.updates if key in params} | {"modifiedAt": now()}
+        return begun(cluster, "AddonUpdate", {}, addonName=row["addonName"])
+
+    def delete(self, account: Account, params: Params) -> Row:
+        """Its pod identity associations go with it."""
+        cluster, row = cluster_of(account, params["clusterName"]), self.found(account, params)
+        before = dict(cluster.associations)
+
+        def undo() -> None:
+            cluster.addons[row["addonName"]] = row
+            cluster.associations.update(before)
+
+        with guarded(account, undo=undo):
+            _drop(cluster, row["addonName"])
+        return {"addon": row | {"status": "DELETING"}}
+
+
+ADDONS = _Addons()
+ADDONS.serve()
 
 
 def _default(kubernetes: str) -> str:
@@ -143,7 +152,7 @@ def describe_addon_versions(account: Account, params: Params) -> Row:
     minors = sorted(catalog.KUBERNETES_VERSIONS, key=minor)
     wanted = params.get("kubernetesVersion")
     addons = []
-    for name in [params["addonName"]] if "addonName" in params else _NAMESPACES:
+    for name in [params["addonName"]] if "addonName" in params else _ROWS:
         reach = 1 if name == "kube-proxy" else 2
         rows = [(_default(own), minors[at : at + reach]) for at, own in enumerate(minors)]
         versions = [
@@ -162,9 +171,6 @@ def describe_addon_versions(account: Account, params: Params) -> Row:
     return page(params, "addons", addons)
 
 
-_CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
-
-
 def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
     """ID -> pod identity association that the addon owns."""
     return {
@@ -177,16 +183,6 @@ def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
 def _drop(cluster: Cluster, name: str) -> None:
     for identity in _owned(cluster, cluster.addons.pop(name)):
         del cluster.associations[identity]
-
-
-def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
-    """The addon with its associations and its current health: EKS keeps retrying."""
-    reason = _why_degraded(account, cluster, row)
-    return row | {
-        "podIdentityAssociations": [e["associationArn"] for e in _owned(cluster, row).values()],
-        "status": "DEGRADED" if reason else "ACTIVE",
-        "health": {"issues": [issue(*reason)] if reason else []},
-    }
 
 
 def works(account: Account, cluster: Cluster, name: str) -> bool:
@@ -213,20 +209,24 @@ def may_attach(account: Account, cluster: Cluster, volume: Row) -> bool:
 
 def _role(cluster: Cluster, row: Row) -> str | None:
     """The role of the pods that call EC2."""
-    name = row["addonName"]
-    association = cluster.association(_NAMESPACES[name], _WORKS_AS[name][0])
+    addon = _ROWS[row["addonName"]]
+    association = cluster.association(addon.namespace, addon.runs_as)
     return association["roleArn"] if association else row.get("serviceAccountRoleArn")
 
 
 def taints_taken_off(account: Account, cluster: Cluster) -> set[str]:
     """Keys of the taints that the drivers' pods remove from a node as soon as they run there."""
-    return {key for name, key in _TAKES_OFF.items() if works(account, cluster, name)}
+    return {
+        addon.removes
+        for name, addon in _ROWS.items()
+        if addon.removes and works(account, cluster, name)
+    }
 
 
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
     """The issue's code and message; None if the addon works."""
-    name = row["addonName"]
-    if name in _NEED_NODES and not _has_nodes(account, cluster):
+    name, addon = row["addonName"], _ROWS[row["addonName"]]
+    if addon.deployment and not _has_nodes(account, cluster):
         return (
             "InsufficientNumberOfReplicas",
             "The add-on is unhealthy because it doesn't have the desired number of replicas: the "
@@ -234,16 +234,15 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
         )
     if reason := _why_tags_refused(row) if name == "aws-ebs-csi-driver" else "":
         return "InsufficientNumberOfReplicas", f"its controller exits: {reason}"
-    if name not in _WORKS_AS:
+    if not addon.runs_as:
         return None
-    account_name, actions = _WORKS_AS[name]
-    association = cluster.association(_NAMESPACES[name], account_name)
+    association = cluster.association(addon.namespace, addon.runs_as)
     role = _role(cluster, row)
     if role is None:
         given = [each["serviceAccount"] for each in _owned(cluster, row).values()]
         return (
             "AccessDenied",
-            f"its pods run as the service account {account_name}, which has no role"
+            f"its pods run as the service account {addon.runs_as}, which has no role"
             + (f": the addon's is {', '.join(given)}'s" if given else ""),
         )
     if association and not cluster.identity_agent:
@@ -251,7 +250,7 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
     documents = policies(account, role)
     missing = [
         action
-        for action, what in actions.items()
+        for action, what in addon.needs.items()
         if not allowed(
             documents, action, what if what == "*" else account.arn("ec2", what), _VOLUME_TAGS
         )
@@ -301,16 +300,16 @@ def _check(account: Account, params: Params) -> None:
     if not isinstance(values, Mapping):
         words = f"ConfigurationValue is not in valid JSON or YAML format: {values}"
         raise invalid(words)
-    known = _CONFIGURATION.get(params["addonName"])
+    known = _ROWS[params["addonName"]].configuration
     if known and (strange := [key for key in values if key not in known]):
         raise invalid(
             "ConfigurationValue provided in request is not supported: Json schema validation "
             f"failed with error: [$.{strange[0]}: is not defined in the schema and the schema "
             "does not allow additional properties]",
         )
-    strings = _STRINGS.get(params["addonName"])
-    for path, value in _leaves(values) if strings else ():
-        if strings.fullmatch(path) and type(value) in _FOUND:
+    strings = _ROWS[params["addonName"]].strings
+    for path, value in _leaves(values):
+        if re.fullmatch(strings, path) and type(value) in _FOUND:
             raise invalid(
                 "ConfigurationValue provided in request is not supported: Json schema validation "
                 f"failed with error: [$.{path}: {_FOUND[type(value)]} found, string expected]",
@@ -358,58 +357,15 @@ def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) 
                 if (name, role) not in had:
                     given = {
                         "clusterName": row["clusterName"],
-                        "namespace": _NAMESPACES[row["addonName"]],
+                        "namespace": _ROWS[row["addonName"]].namespace,
                         "serviceAccount": name,
                         "roleArn": role,
+                        "ownerArn": row["addonArn"],
                     }
-                    associate(account, given, owner=row["addonArn"])
+                    ASSOCIATIONS.add(account, given)
     except Refusal:
         undo()
         raise
-
-
-def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
-    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
-    words = f"No addon: {name} found in cluster: {params['clusterName']}"
-    return cluster, found(cluster.addons, name, words)
-
-
-@operation("eks", "DescribeAddon")
-def describe_addon(account: Account, params: Params) -> Row:
-    """Describes the addon, with its health."""
-    return {"addon": _shown(account, *_row(account, params))}
-
-
-@operation("eks", "ListAddons")
-def list_addons(account: Account, params: Params) -> Row:
-    """Lists the addons' names."""
-    return page(params, "addons", list(cluster_of(account, params["clusterName"]).addons))
-
-
-@operation("eks", "UpdateAddon")
-def update_addon(account: Account, params: Params) -> Row:
-    """Updates the addon; parameters that are not given are kept."""
-    cluster, row = _row(account, params)
-    _check(account, params)
-    if "podIdentityAssociations" in params:
-        _associate(account, cluster, row, params["podIdentityAssociations"])
-    row |= {key: params[key] for key in _CHANGEABLE if key in params} | {"modifiedAt": now()}
-    return begun(cluster, "AddonUpdate", {}, addonName=row["addonName"])
-
-
-@operation("eks", "DeleteAddon")
-def delete_addon(account: Account, params: Params) -> Row:
-    """Deletes the addon with its pod identity associations."""
-    cluster, row = _row(account, params)
-    before = dict(cluster.associations)
-
-    def undo() -> None:
-        cluster.addons[row["addonName"]] = row
-        cluster.associations.update(before)
-
-    with guarded(account, undo=undo):
-        _drop(cluster, row["addonName"])
-    return {"addon": row | {"status": "DELETING"}}
 
 
 def why_unenforced(cluster: Cluster, config_maps: Mapping[str, Mapping[str, Any]]) -> str:

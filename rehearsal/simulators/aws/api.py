@@ -30,6 +30,11 @@ _LISTS: list[Callable[["Account"], Iterator[str]]] = []
 _PYTHON = re.compile(r"[{[]'([\w-]+)'[}\]]")
 """A set or list of one ID, as moto prints it in messages."""
 _READS = ("Describe", "List", "Get")
+_DELETES = ("Delete", "Release", "Terminate", "Cancel")
+_OF_PARTS = (
+    "DeleteTags", "DeleteRoute", "DeleteNetworkAclEntry", "DeleteLaunchTemplateVersions",
+)  # fmt: skip
+"""Operations after which what they name still exists."""
 SECONDS = "x-simulated-seconds"
 """Response header with the real duration of what was started, if that is longer than here."""
 
@@ -143,7 +148,7 @@ def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     with account.lock, account.asking:
         account.asking.response = response
         status, headers, body = _answer(account, response, (service, name), original)
-    if int(status) < 400 and name.startswith(("Delete", "Release", "Terminate", "Cancel")):
+    if int(status) < 400 and name.startswith(_DELETES) and name not in _OF_PARTS:
         account.deleted.update(*response.querystring.values())
     if int(status) < 400 and not name.startswith(_READS):
         account.changed()

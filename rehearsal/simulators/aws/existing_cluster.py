@@ -4,12 +4,12 @@ import json
 from typing import Any
 from unittest.mock import patch
 
-from rehearsal.simulators.aws.access import create_access_entry
+from rehearsal.simulators.aws.access import ENTRIES
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.addons import create_addon
+from rehearsal.simulators.aws.addons import ADDONS
 from rehearsal.simulators.aws.clusters import create_cluster
 from rehearsal.simulators.aws.node_groups import create_nodegroup
-from rehearsal.simulators.aws.pod_identity import associate
+from rehearsal.simulators.aws.pod_identity import ASSOCIATIONS
 from rehearsal.simulators.inventory import EksCluster
 
 _EC2 = "ec2.amazonaws.com"
@@ -53,13 +53,13 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
         },
     )  # fmt: skip
     for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
-        create_addon(account, {"clusterName": name, "addonName": addon})
+        ADDONS.create(account, {"clusterName": name, "addonName": addon})
     nodes = _role(account, f"{name}-node", _EC2, *_NODES)
     launched = cluster.karpenter_node_role
     roles = [nodes, *([_role(account, launched, _EC2, *_NODES)] if launched else [])]
     for role in roles if cluster.authentication_mode != "CONFIG_MAP" else ():
         entry = {"clusterName": name, "principalArn": role, "type": "EC2_LINUX"}
-        create_access_entry(account, entry)
+        ENTRIES.add(account, entry)
     for group, row in cluster.node_groups.items():
         template = ec2.create_launch_template(
             LaunchTemplateName=f"{name}-{group}",
@@ -83,7 +83,7 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
         namespace, _, service_account = pod.partition("/")
         role = _role(account, f"{name}-{service_account}", "pods.eks.amazonaws.com", can=actions)
         given = {"clusterName": name, "namespace": namespace, "serviceAccount": service_account}
-        associate(account, {**given, "roleArn": role})
+        ASSOCIATIONS.add(account, {**given, "roleArn": role})
 
 
 def _auto_mode(account: Account, cluster: EksCluster) -> dict[str, Any]:

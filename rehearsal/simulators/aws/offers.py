@@ -14,6 +14,7 @@ from components.catalog import eks as catalog
 from rehearsal.simulators.aws import auto_mode, pod_calls
 from rehearsal.simulators.aws.account import Account
 from rehearsal.simulators.aws.api import Params, operation, page
+from rehearsal.simulators.aws.collection import filtered, filters
 from rehearsal.simulators.aws.refusal import Refusal
 
 _SPOT_SHARE = 0.4
@@ -33,7 +34,7 @@ def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
     if params.get("DryRun"):
         raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
     rows = account.backend("ec2").describe_instance_types(
-        params.get("InstanceTypes") or [], _filters(params)
+        params.get("InstanceTypes") or [], filters(params)
     )
     pod = pod_calls.caller(account)
     if pod is not None and pod.automatic:
@@ -48,29 +49,22 @@ def describe_instance_types(account: Account, params: Params) -> dict[str, Any]:
 def describe_instance_type_offerings(account: Account, params: Params) -> dict[str, Any]:
     """At most 1000 per page."""
     kind = params.get("LocationType") or "region"
-    rows = account.backend("ec2").describe_instance_type_offerings(kind, _filters(params))
+    rows = account.backend("ec2").describe_instance_type_offerings(kind, filters(params))
     shown = [{**row, "LocationType": kind} for row in rows]
     most = {"MaxResults": min(params.get("MaxResults") or 1000, 1000)}
     return page(params | most, "InstanceTypeOfferings", shown, after="NextToken", most="MaxResults")
 
 
-def _filters(params: Params) -> dict[str, list[str]]:
-    return {each["Name"]: each["Values"] for each in params.get("Filters") or []}
-
-
 @operation("ec2", "DescribeSpotPriceHistory")
 def describe_spot_price_history(account: Account, params: Params) -> dict[str, Any]:
     """The current price of every type in the catalog, in each zone that offers it."""
-    filters = _filters(params)
-    if unknown := filters.keys() - _SPOT_FILTERS.keys():
-        words = f"a rehearsal does not simulate the filter '{min(unknown)}' of Spot prices"
-        raise Refusal("InvalidParameterValue", words)
+    wanted = filters(params)
     if params.get("InstanceTypes"):
-        filters["instance-type"] = params["InstanceTypes"]
+        wanted["instance-type"] = params["InstanceTypes"]
     if params.get("AvailabilityZone"):
-        filters["availability-zone"] = [params["AvailabilityZone"]]
+        wanted["availability-zone"] = [params["AvailabilityZone"]]
     if params.get("ProductDescriptions"):
-        filters["product-description"] = params["ProductDescriptions"]
+        wanted["product-description"] = params["ProductDescriptions"]
     offers = account.backend("ec2").describe_instance_type_offerings("availability-zone", {})
     rows = [
         {
@@ -83,12 +77,8 @@ def describe_spot_price_history(account: Account, params: Params) -> dict[str, A
         for offer in offers
         if (row := _PRICES.get(offer["InstanceType"])) and row.on_demand is not None
     ]
-    rows = [
-        row
-        for row in rows
-        if all(row[_SPOT_FILTERS[name]] in values for name, values in filters.items())
-    ]
-    return page(params, "SpotPriceHistory", rows, after="NextToken", most="MaxResults")
+    found = filtered(rows, wanted, _SPOT_FILTERS)
+    return page(params, "SpotPriceHistory", found, after="NextToken", most="MaxResults")
 
 
 def with_price_list(account: Account, application: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,96 +2,71 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.api import Params, operation, page
-from rehearsal.simulators.aws.eks import cluster_of, found, now
-from rehearsal.simulators.aws.node_join_checks import guarded
-from rehearsal.simulators.aws.refusal import Refusal
+from rehearsal.simulators.aws.api import Params
+from rehearsal.simulators.aws.collection import Collection, Rows
+from rehearsal.simulators.aws.eks import cluster_of, now
 from rehearsal.simulators.aws.roles import require_pod_trust
-from rehearsal.simulators.aws.rows import Cluster, Row
+from rehearsal.simulators.aws.rows import Row
 
 _SUMMARY = (
     "clusterName", "namespace", "serviceAccount", "associationArn", "associationId", "ownerArn",
 )  # fmt: skip
 
 
-def associate(account: Account, params: Mapping[str, Any], *, owner: str = "") -> Row:
-    """Binds a role to a service account. `owner`: the ARN of the addon that does so."""
-    cluster = cluster_of(account, params["clusterName"])
-    key = (params["namespace"], params["serviceAccount"])
-    if known := cluster.association(*key):
-        words = f"Association already exists: {known['associationId']}, for {key[0]}/{key[1]}"
-        raise Refusal("ResourceInUseException", words)
-    require_pod_trust(account, params["roleArn"], params["clusterName"], *key)
-    digest = hashlib.sha256("/".join((params["clusterName"], *key)).encode()).hexdigest()
-    identity, at = f"a-{digest[:17]}", now()
-    path = f"podidentityassociation/{params['clusterName']}/{identity}"
-    cluster.associations[identity] = row = {
-        "tags": {},
-        "disableSessionTags": False,
-        **{name: params[name] for name in params if name != "clientRequestToken"},
-        "associationArn": account.arn("eks", path),
-        "associationId": identity,
-        "createdAt": at,
-        "modifiedAt": at,
-        **({"ownerArn": owner} if owner else {}),
-    }
-    cluster.identified.setdefault(key, time.time())
-    return row
+class _Associations(Collection):
+    """Refused: a role that does not exist or does not trust EKS Pod Identity, a second association
+    of a service account, and the change or deletion of one that nodes need."""
+
+    noun, member, key = "PodIdentityAssociation", "association", "associationId"
+    exists = (
+        "ResourceInUseException",
+        "Association already exists: {associationId}, for {namespace}/{serviceAccount}",
+    )
+    unknown = (
+        "ResourceNotFoundException",
+        "No association found with association ID {associationId}",
+    )
+    updates = ("roleArn", "disableSessionTags", "targetRoleArn")
+
+    def rows(self, account: Account, params: Params) -> Rows:
+        return cluster_of(account, params["clusterName"]).associations
+
+    def new(self, account: Account, params: Params) -> Row:
+        of = "/".join(params[name] for name in ("clusterName", "namespace", "serviceAccount"))
+        identity, at = f"a-{hashlib.sha256(of.encode()).hexdigest()[:17]}", now()
+        path = f"podidentityassociation/{params['clusterName']}/{identity}"
+        return {
+            "tags": {},
+            "disableSessionTags": False,
+            **{name: params[name] for name in params if name != "clientRequestToken"},
+            "associationArn": account.arn("eks", path),
+            "associationId": identity,
+            "createdAt": at,
+            "modifiedAt": at,
+        }
+
+    def check(self, account: Account, row: Row, params: Params) -> None:
+        names = ("roleArn", "clusterName", "namespace", "serviceAccount")
+        require_pod_trust(account, *(row[name] for name in names))
+
+    def add(self, account: Account, params: Params) -> Row:
+        """`ownerArn` among the parameters is the ARN of the addon that binds the role."""
+        row = super().add(account, params)
+        cluster = cluster_of(account, row["clusterName"])
+        cluster.identified.setdefault((row["namespace"], row["serviceAccount"]), time.time())
+        return row
+
+    def listed(self, account: Account, params: Params) -> Iterator[Any]:
+        for row in self.rows(account, params).values():
+            if all(
+                params.get(key, row[key]) == row[key] for key in ("namespace", "serviceAccount")
+            ):
+                yield {name: row[name] for name in _SUMMARY if name in row}
 
 
-@operation("eks", "CreatePodIdentityAssociation")
-def create_association(account: Account, params: Params) -> Row:
-    """Refuses a role that does not exist or does not trust EKS Pod Identity, and a second
-    association for the service account."""
-    return {"association": associate(account, params)}
-
-
-def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
-    cluster, identity = cluster_of(account, params["clusterName"]), params["associationId"]
-    words = f"No association found with association ID {identity}"
-    return cluster, found(cluster.associations, identity, words)
-
-
-@operation("eks", "DescribePodIdentityAssociation")
-def describe_association(account: Account, params: Params) -> Row:
-    """Describes the association."""
-    return {"association": _row(account, params)[1]}
-
-
-@operation("eks", "ListPodIdentityAssociations")
-def list_associations(account: Account, params: Params) -> Row:
-    """Lists summaries, filtered by namespace and service account if given."""
-    rows = [
-        {name: row[name] for name in _SUMMARY if name in row}
-        for row in cluster_of(account, params["clusterName"]).associations.values()
-        if all(params.get(key, row[key]) == row[key] for key in ("namespace", "serviceAccount"))
-    ]
-    return page(params, "associations", rows)
-
-
-@operation("eks", "UpdatePodIdentityAssociation")
-def update_association(account: Account, params: Params) -> Row:
-    """Changes the association's role."""
-    cluster, row = _row(account, params)
-    key, identity = (row["namespace"], row["serviceAccount"]), row["associationId"]
-    names = ("roleArn", "disableSessionTags", "targetRoleArn")
-    new = row | {name: params[name] for name in names if name in params} | {"modifiedAt": now()}
-    require_pod_trust(account, new["roleArn"], params["clusterName"], *key)
-    with guarded(account, undo=partial(cluster.associations.__setitem__, identity, row)):
-        cluster.associations[identity] = new
-    return {"association": new}
-
-
-@operation("eks", "DeletePodIdentityAssociation")
-def delete_association(account: Account, params: Params) -> Row:
-    """Refuses to delete an association that nodes need."""
-    cluster, row = _row(account, params)
-    identity = row["associationId"]
-    with guarded(account, undo=partial(cluster.associations.__setitem__, identity, row)):
-        del cluster.associations[identity]
-    return {"association": row}
+ASSOCIATIONS = _Associations()
+ASSOCIATIONS.serve()

@@ -54,29 +54,9 @@ def set_queue_attributes(account: Account, params: Params) -> Iterator[None]:
 @operation("iam", "ListInstanceProfiles")
 def list_instance_profiles(account: Account, params: Params) -> dict[str, Any]:
     """Lists the profiles below the requested path; Karpenter deletes those below its own."""
-    known = account.backend("iam").get_instance_profiles()
-    below = [each for each in known if each.path.startswith(params.get("PathPrefix") or "/")]
-    return {
-        "InstanceProfiles": [
-            {
-                "Path": each.path,
-                "InstanceProfileName": each.name,
-                "InstanceProfileId": each.id,
-                "Arn": each.arn,
-                "CreateDate": each.create_date,
-                "Tags": list(each.tags),
-                "Roles": [
-                    {
-                        "Path": role.path,
-                        "RoleName": role.name,
-                        "RoleId": role.id,
-                        "Arn": role.arn,
-                        "CreateDate": role.create_date,
-                    }
-                    for role in each.roles
-                ],
-            }
-            for each in below
-        ],
-        "IsTruncated": False,
-    }
+    found = account.client("iam").list_instance_profiles()["InstanceProfiles"]
+    below = [row for row in found if row["Path"].startswith(params.get("PathPrefix") or "/")]
+    for row in below:
+        for role in row["Roles"]:
+            role.pop("AssumeRolePolicyDocument", None)  # The client has parsed it.
+    return {"InstanceProfiles": below, "IsTruncated": False}

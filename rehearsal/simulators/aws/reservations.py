@@ -13,6 +13,7 @@ from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
 from rehearsal.simulators.aws.api import Params, operation
+from rehearsal.simulators.aws.collection import filtered, filters
 from rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from rehearsal.simulators.aws.instances import (
     no_capacity,
@@ -267,12 +268,7 @@ def describe_capacity_reservations(account: Account, params: Params) -> dict[str
         )
     taken = _taken(account)
     rows = [_row(account, account.reservations[each], taken) for each in wanted]
-    for each in params.get("Filters") or []:
-        if each["Name"] not in _FILTERS:
-            words = f"a rehearsal does not simulate the filter {each['Name']}"
-            raise Refusal("InvalidParameterValue", words)
-        rows = [row for row in rows if row[_FILTERS[each["Name"]]] in each["Values"]]
-    return {"CapacityReservations": rows}
+    return {"CapacityReservations": filtered(rows, filters(params), _FILTERS)}
 
 
 @operation("resource-groups", "ListGroupResources")
