@@ -9,6 +9,7 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 REFERENCE = DOCS / "reference"
+TEMPLATES = ROOT / "quality" / "docs" / "pages"
 BENCHMARKS = DOCS / "explanation" / "benchmarks.md"
 RELIABILITY = DOCS / "explanation" / "reliability.md"
 IMMUTABLE = REFERENCE / "immutable-settings.md"
@@ -34,6 +35,17 @@ def filled(text: str, section: str, content: str) -> str:
 def fill(page: Path, section: str, content: str) -> None:
     """Replaces the content between the section's markers of a page."""
     page.write_text(filled(page.read_text(), section, f"\n{content.strip()}\n\n"))
+
+
+def page(template: Path, **sections: Iterable[str]) -> str:
+    """A page from its template, with the lines of each section instead of `<!-- section -->`."""
+    text = template.read_text()
+    for section, lines in sections.items():
+        before, marker, rest = text.partition(f"<!-- {section} -->")
+        if not marker:
+            raise ValueError(f"{template} has no section {section}")
+        text = before + "\n".join(lines) + rest
+    return text
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

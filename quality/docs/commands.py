@@ -5,33 +5,24 @@ from collections.abc import Iterator
 import click
 
 from cli.main import COMMANDS, NAME, gpu_cluster
-from tools.sections import REFERENCE, table
+from tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "cli.md"
 WIDTH = 100
 
-_HEAD = f"""# Commands
-
-`make docs` writes this page from the commands themselves. `make setup` puts `{NAME}` into
-`.venv`.
-
-- Exit codes: 0: ok. 1: a finding. 2: the command could not answer, or its arguments are wrong.
-- `--json` prints the answer as JSON.
-- `make rehearse`, `make test` and the other targets of `make help` run these commands for
-  development; make itself ends with exit code 2 for every failure.
-"""
-
 
 def markdown() -> str:
     """The page's text."""
-    parts = [_HEAD]
+    return page(TEMPLATES / PAGE.name, commands=_sections()).rstrip() + "\n"
+
+
+def _sections() -> Iterator[str]:
     for title, section in COMMANDS.items():
         rows = ((f"[`{name}`](#{NAME}-{name})", says) for name, (_, says) in section.items())
-        parts += [f"## {title}\n", *table(("command", "shows or does"), rows), ""]
+        yield from (f"## {title}\n", *table(("command", "shows or does"), rows), "")
     for section in COMMANDS.values():
         for name in section:
-            parts += [f"## `{NAME} {name}`\n", *_help(name), ""]
-    return "\n".join(parts)
+            yield from (f"## `{NAME} {name}`\n", *_help(name), "")
 
 
 def _help(name: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from components.cluster import GpuPool
 from components.platforms import WRITTEN
 from quality.docs.keys import meanings
 from quality.docs.support_matrix import drivers, pool_of
-from tools.sections import REFERENCE, table
+from tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "outputs.md"
 
@@ -36,25 +36,13 @@ _OWN: Mapping[str, str] = {
 }
 """Fields of `gpuPools` that no attribute of a pool has under the same name."""
 
-_HEAD = """# Outputs
-
-`make docs` writes this page. Other projects read these outputs by a stack reference:
-[examples/consumer](../../examples/consumer) runs a job on any platform without knowing which.
-`pulumi stack output --show-secrets -s dev` prints them. A field whose value is null is left out.
-"""
-
 
 def markdown() -> str:
     """The page's text."""
-    return "\n".join(
-        [
-            _HEAD,
-            *table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
-            "",
-            "## `gpuPools.<name>`\n",
-            *table(("field", "value", "null, so left out, on"), _fields()),
-            "",
-        ]
+    return page(
+        TEMPLATES / PAGE.name,
+        outputs=table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
+        fields=table(("field", "value", "null, so left out, on"), _fields()),
     )
 
 

@@ -5,57 +5,23 @@ A cell of the second one is a stack that the settings accept or refuse. What the
 for each is recorded in `tests/program/declared`, for stacks with all that their scaler can do.
 """
 
+import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from components.decode import NAMESPACE
 from components.scalers import SCALERS, Scaler
 from components.settings.load import from_config
 from quality.faults.changes import apply
 
-_NETWORKS = {"office": "203.0.113.0/24"}
-_GOOGLE = {"gcp:project": "my-project"}
-_POOL = {"machineType": "g2-standard-24", "zones": ["us-central1-a"], "maxNodes": 4}
-_STACKS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]] = {
-    "gke": (
-        _GOOGLE,
-        {"name": "c", "location": "us-central1-a", "authorizedNetworks": _NETWORKS},
-        _POOL,
-    ),
-    "gke-autopilot": (
-        _GOOGLE,
-        {"name": "c", "location": "us-central1", "authorizedNetworks": _NETWORKS},
-        {"accelerator": "nvidia-l4", "gpusPerNode": 2},
-    ),
-    "eks": (
-        {"aws:region": "us-east-1"},
-        {
-            "name": "c",
-            "version": "1.35",
-            "admins": ["arn:aws:iam::123456789012:role/deployer"],
-            "authorizedNetworks": _NETWORKS,
-            "network": {"zones": ["us-east-1a", "us-east-1b"]},
-        },
-        {"instanceTypes": ["g6.12xlarge"], "zones": ["us-east-1a"], "maxNodes": 4},
-    ),
-    "existing": (
-        {},
-        {"name": "c", "kubeconfig": json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1"}}],
-            "users": [{"name": "u", "user": {"token": "x"}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        })},
-        {"nodeSelector": {"gpu": "l4"}, "gpusPerNode": 4},
-    ),
-}  # fmt: skip
-"""Platform -> what a stack has beside the program's own keys, its cluster, and its GPU pool."""
-_MEMBERS = {"eks": "arn:aws:iam::123456789012:role/research"}
-_RESERVATIONS = {"eks": "cr-0123456789abcdef0"}
-_QUEUE = {"queues": {"training": {"pools": ["gpu"]}}}
-_UNBOUNDED = {"queues": {"training": {"pools": ["gpu"], "nominalQuota": {"gpu": 8}}}}
-_IMAGE = "example.com/image:1"
+_TABLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("scaler_stacks.yaml").read_text(encoding="utf-8")
+)
+_STACKS, _FEATURES = _TABLES["stacks"], _TABLES["features"]
 CHANGED: Mapping[str, str] = {
     "node-pools": "test_change.py::test_a_change_that_replaces_a_pool",
     "cluster-autoscaler": "test_change.py::test_a_new_kubernetes_minor_goes_to_the_control_plane_"
@@ -96,59 +62,22 @@ COMMANDS: Mapping[str, Callable[[Scaler], str]] = {
 
 def features(platform: str) -> Mapping[str, Mapping[str, Any]]:
     """Feature -> the changes of a stack that uses it, as those of `quality/tries.yaml`."""
-    eks = platform == "eks"
-    cpu = {"instanceTypes": ["m7i.large"]} if eks else {"machineType": "e2-standard-4"}
-    members = [_MEMBERS.get(platform, "user:ada@example.com")]
-    return {
-        "`fallback`": {"gpuPools.fallback": ["spot", "on-demand"]},
-        "Spot": {"gpuPools.capacityType": "spot"},
-        "a reservation": {
-            "gpuPools.capacityType": "reservation",
-            "gpuPools.reservation": _RESERVATIONS.get(platform, "mine"),
-        },
-        "`queued`": {
-            "gpuPools.capacityType": "flex-start",
-            "gpuPools.queued": True,
-            "batch": _QUEUE,
-        },
-        "`topologyAware`": {"gpuPools.topologyAware": True, "gpuPools.minNodes": 4, "batch": _QUEUE}
-        | ({"gpuPools.machineType": "a3-megagpu-8g"} if platform == "gke" else {})
-        | ({"gpuPools.instanceTypes": ["p5.48xlarge"]} if eks else {}),
-        "`minNodes`": {"gpuPools.minNodes": 1},
-        "`warmPool`": {"gpuPools.warmPool": {"maxGroupPreparedCapacity": 2}},
-        "`startupTaints`": {"gpuPools.startupTaints": [{"key": "a", "value": "b"}]},
-        "time-slicing": {"gpuPools.sharing": {"strategy": "time-slicing", "replicas": 2}},
-        "pools without GPUs": {"cluster.cpuPools": {"cpu": cpu}},
-        "claims": {"volumeClaims": {"results": {"size": "10Gi"}}},
-        "buckets": {"serviceAccounts": {"trainer": {"buckets": {"data": "read"}}}},
-        "queues": {"batch": _QUEUE if platform in ("gke", "eks") else _UNBOUNDED},
-        "training jobs": {
-            "batch": {"jobSet": True},
-            "trainingJobs": {
-                "ddp": {"pool": "gpu", "nodes": 2, "image": _IMAGE, "command": ["train.py"]}
-            },
-        },
-        "teams": {"teams": {"research": {"members": members, "gpus": {"gpu": 2}}}},
-        "services": {
-            "services": {"chat": {"pool": "gpu", "gpus": 2, "image": _IMAGE, "port": 8000}}
-        },
-        "monitoring": {"monitoring": {"enabled": True}},
-    }
+    return {name: {**row["all"], **row.get(platform, {})} for name, row in _FEATURES.items()}
 
 
 def accepted(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> bool:
     """Whether the settings accept the change in a small stack with the scaler."""
-    others, cluster, pool = _STACKS[platform]
-    config: dict[str, Any] = json.loads(json.dumps({
-        **others,
-        f"{NAMESPACE}:cluster": {"platform": platform, **cluster},
-        f"{NAMESPACE}:gpuPools": {"gpu": pool},
-    }))  # fmt: skip
+    stack = copy.deepcopy(_STACKS[platform])
+    config: dict[str, Any] = {
+        **stack["others"],
+        f"{NAMESPACE}:cluster": {"platform": platform, **stack["cluster"]},
+        f"{NAMESPACE}:gpuPools": {"gpu": stack["pool"]},
+    }
     if scaler.setting:
         config[f"{NAMESPACE}:cluster"]["scaler"] = scaler.setting
     if "gpuPools.fallback" in change:
         config[f"{NAMESPACE}:gpuPools"]["gpu"].pop("capacityType", None)
-    apply(config, json.loads(json.dumps(change)))
+    apply(config, copy.deepcopy(change))
     flat = {
         key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()
     }

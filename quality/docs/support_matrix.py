@@ -18,7 +18,7 @@ from components.platforms import PLATFORMS
 from components.refusal import UNKNOWN_KEY, Refusal
 from components.scalers import scalers, unsupported
 from quality.docs import scaler_table
-from tools.sections import REFERENCE, table
+from tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "support-matrix.md"
 
@@ -55,85 +55,22 @@ STRATEGIES: Mapping[str, Mapping[str, Any]] = {
     "mig": {"strategy": "mig", "partition": "1g.5gb"},
 }
 
-_HEAD = """# Support matrix
-
-`make docs` writes this page: each row of the first two tables is a pool that was checked by the
-settings, and the third table is the program's catalog.
-
-## Driver and device plugin
-
-Each row is a supported combination of platform, node image and settings. Other combinations are
-refused with the reason. Two have no row: EKS Auto Mode, whose nodes have its own image, driver and
-device plugin, and `amiId`, whose image is yours. "Somebody else" is, for instance, [the GPU
-Operator](../how-to/gpu-operator.md).
-"""
-_PLUGIN = """
-The rows of `gke` and `eks` also apply to [existing GKE](../how-to/existing-cluster-gke.md) and
-[existing EKS](../how-to/existing-cluster-eks.md) clusters, whose pools have the same settings, but
-no compute classes on GKE. If `devicePlugin` is not `gke` on GKE, GKE's own device plugin is
-disabled on the pool, and with it GKE's installation of the driver. NVIDIA's plugin hands out
-devices only: with `nvidia`, pods mount the driver's libraries from the directory that
-`driverLibraries` in the output `gpuPools` names.
-
-## Sharing
-
-How a pool's GPUs are shared is in [Share GPUs](../how-to/share-gpus.md). EKS Auto Mode and compute
-classes on GKE refuse sharing.
-"""
-_GPUS = """
-## GPUs
-
-Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
-EKS nodes have neither EFA nor a placement group, and use their local NVMe disks only if `userData`
-says so, or with Auto Mode if these are larger than `diskSizeGb`; GKE nodes
-have no GPUDirect network: see [what is not included](../how-to/not-included.md).
-"""
-_LOCATED = """
-## Machines with a known place in the network
-
-`topologyAware` pools, on which jobs can have their [workers close
-together](../how-to/queue-and-train.md#workers-close-together), have these:
-"""
-_SCALERS = """
-## Scalers
-
-The names of resource types are those of the cloud's API or of the objects in the cluster.
-"""
-_FEATURES = """
-Each cell is a small stack that the settings accept or refuse; the error says why. Karpenter is that
-of the stack: with that of the cluster's owner (`karpenterNodeRole`), `minNodes` and time-slicing
-are refused, because they need feature gates that only the owner can set.
-"""
-_COMMANDS = """
-What commands know of a scaler's pools:
-"""
-_REFUSALS = """
-What a scaler cannot do is refused, unless the key has its default value. All other settings of a
-pool work with every scaler of its platform.
-"""
-
 
 def markdown() -> str:
     """The page's text."""
-    return "\n".join([
-        _HEAD,
-        *table(("platform", "node image", "who installs the driver", "device plugin"), _drivers()),
-        _PLUGIN,
-        *table(("platform", *(f"`{name}`" for name in STRATEGIES)), _sharing()),
-        _GPUS,
-        *table(("GPU", "GKE", "GPUs per pod on GKE Autopilot", "EKS"), _gpus()),
-        _LOCATED,
-        *table(("platform", "machines"), _located()),
-        _SCALERS,
-        *table(scaler_table.FACTS, scaler_table.facts()),
-        _FEATURES,
-        *table(scaler_table.TITLES, scaler_table.supported()),
-        _COMMANDS,
-        *table(scaler_table.TITLES, scaler_table.commands()),
-        _REFUSALS,
-        *table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
-        "",
-    ])  # fmt: skip
+    return page(
+        TEMPLATES / PAGE.name,
+        drivers=table(
+            ("platform", "node image", "who installs the driver", "device plugin"), _drivers()
+        ),
+        sharing=table(("platform", *(f"`{name}`" for name in STRATEGIES)), _sharing()),
+        gpus=table(("GPU", "GKE", "GPUs per pod on GKE Autopilot", "EKS"), _gpus()),
+        located=table(("platform", "machines"), _located()),
+        scalers=table(scaler_table.FACTS, scaler_table.facts()),
+        features=table(scaler_table.TITLES, scaler_table.supported()),
+        commands=table(scaler_table.TITLES, scaler_table.commands()),
+        refusals=table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
+    )
 
 
 def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:

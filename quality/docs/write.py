@@ -14,7 +14,6 @@ from quality.docs import (
     outputs,
     package_schema,
     policies,
-    simulated_apis,
     stack_schema,
     support_matrix,
 )
@@ -26,7 +25,6 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     outputs.PAGE: outputs.markdown,
     package_schema.FILE: package_schema.text,
     policies.PAGE: policies.markdown,
-    simulated_apis.PAGE: simulated_apis.markdown,
     stack_schema.FILE: stack_schema.text,
     support_matrix.PAGE: support_matrix.markdown,
 }

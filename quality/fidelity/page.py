@@ -5,38 +5,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from quality.fidelity.packages import PACKAGES
-from tools.sections import DOCS, REFERENCE, table
+from tools.sections import DOCS, REFERENCE, TEMPLATES, page, table
 
 RESULTS = DOCS / "measured" / "fidelity"
 """The results of the last comparison of each package."""
 PAGE = REFERENCE / "plugin-fidelity.md"
-_HEAD = """\
-# How the offline plugins compare with the official ones
-
-A rehearsal uses offline provider plugins if the official ones are not installed. `python -m
-quality compare-plugins` starts both, sends both the same requests over the engine's protocol, and
-writes this page (`--docs`). It starts from what the sample stacks declare. For every input path of
-every resource type that this project uses, it adds, changes, empties, reorders and removes a value,
-makes it unknown, and gives one of a wrong type. The verdict is the same if both plugins accept or
-both refuse the inputs, both leave, update or replace the resource because of the same inputs, and
-both delete it first or last.
-
-The state before a change is what the official plugin's preview returns for a new resource, with an
-empty value for everything that only the cloud knows; Google's official plugin calls no cloud. Both
-Kubernetes plugins talk to the rehearsal's own control plane, without its controllers: the object is
-created there, its state is the API server's answer, and each plugin previews the update or the
-replacement that it plans, so the API server's dry run is part of the comparison. No row is written
-by hand; `quality/fidelity/reasons.yaml` explains the remaining differences.
-"""
 
 
 def write() -> None:
     """Writes the page for all packages with a result."""
-    PAGE.write_text("\n".join(_lines()).rstrip() + "\n")
+    PAGE.write_text(markdown())
+
+
+def markdown() -> str:
+    """The page's text."""
+    return page(TEMPLATES / PAGE.name, packages=_lines()).rstrip() + "\n"
 
 
 def _lines() -> Iterator[str]:
-    yield _HEAD
     for name, package in PACKAGES.items():
         file = RESULTS / f"{name}.json"
         yield f"## {package.title}\n"
