@@ -17,7 +17,7 @@ from rehearsal.nodes.bounds import NODE_CLAIMS
 from rehearsal.nodes.pods import holds, phase
 from rehearsal.program_copy import ProgramCopy, prepared
 from rehearsal.sandbox import ROOT
-from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
+from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Planned, Rehearsal
 from rehearsal.simulators.cloud import DO_NOT_DISRUPT
 from stacks.definition.files import document_in, read_stack, stack_file
 from stacks.definition.names import StackError
@@ -134,8 +134,9 @@ class ChangeRehearsal(Rehearsal):
         program.rename(after)
         try:
             _, self.sandbox.controllers.pinned = self.before.copy(program)
-            ready = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
-                f"workloads of {revision} run", self._workloads_run
+            ready = self._run(
+                Planned(f"pulumi up of {revision}", self._up_before),
+                Planned(f"workloads of {revision} run", self._workloads_run),
             )
         finally:
             shutil.rmtree(program, ignore_errors=True)

@@ -40,7 +40,6 @@ from rehearsal.nodes.kwok import Kwok
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.pods import full_name
-from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.plugins.faults import Faults
 from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal.processes import ProcessError, Processes, kept
@@ -266,18 +265,8 @@ class Sandbox:
         """The current cluster and cloud, for a diagnosis."""
         outdated = self.nodes.outdated
         groups = [
-            replace(
-                group,
-                template=outdated.get(group.name, group).template,
-                node=group.node.without(self.nodes.removed_taints),
-            )
-            for group in scaled_groups(
-                self.cloud,
-                self.cluster_cache.pods,
-                self.cluster_cache.all("NodePool"),
-                [*self.cluster_cache.all("EC2NodeClass"), *self.cluster_cache.all("NodeClass")],
-                self.cluster_cache.config_maps,
-            )
+            replace(group, template=outdated.get(group.name, group).template)
+            for group in self.nodes.scaled(self.cluster_cache.pods)
         ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
         for node in self.cluster_cache.nodes:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -50,6 +50,16 @@ class Failure(Exception):
         self.lines = lines
 
 
+class Planned(NamedTuple):
+    """A step that is to run."""
+
+    name: str
+    run: Callable[[], str]
+    """Returns what the step shows; raises Failure."""
+    when: bool = True
+    """Whether it applies to the stack."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One step and its result."""
@@ -85,47 +95,38 @@ class Rehearsal:
 
     def run_until_ready(self) -> bool:
         """Preview, up, wait, checks, and a second up. Returns whether all steps succeeded."""
-        return all(
-            self._step(name, step)
-            for name, step in (
-                ("pulumi preview", self._preview),
-                ("pulumi up", self._up),
-                *self._operator_steps,
-                ("workloads run", self._workloads_run),
-                # A service at zero has no pod before, for which machines could run out.
-                *((("services scale out", self._services_scale_out),) if self._scaled else ()),
-                *((("pods move back", self._pods_move_back),) if self._restocking else ()),
-                ("every pool grows", self._every_pool_grows),
-                ("placement verified", self._placement_verified),
-                ("node template verified", self._node_template_verified),
-                ("idempotency", self._idempotency),
-                *((("services scale in", self._services_scale_in),) if self._scaled else ()),
-            )
+        return self._run(
+            Planned("pulumi preview", self._preview),
+            Planned("pulumi up", self._up),
+            self._operator,
+            Planned("workloads run", self._workloads_run),
+            # A service at zero has no pod before, for which machines could run out.
+            Planned("services scale out", self._services_scale_out, when=bool(self._scaled)),
+            Planned("pods move back", self._pods_move_back, when=self._restocking),
+            Planned("every pool grows", self._every_pool_grows),
+            Planned("placement verified", self._placement_verified),
+            Planned("node template verified", self._node_template_verified),
+            Planned("idempotency", self._idempotency),
+            Planned("services scale in", self._services_scale_in, when=bool(self._scaled)),
         )
 
     def run_up_only(self) -> bool:
         """Only up and wait: whether the workloads get to run."""
-        return all(
-            self._step(name, step)
-            for name, step in (
-                ("pulumi up", self._up),
-                *self._operator_steps,
-                ("workloads run", self._workloads_run),
-                ("placement verified", self._placement_verified),
-                ("node template verified", self._node_template_verified),
-            )
+        return self._run(
+            Planned("pulumi up", self._up),
+            self._operator,
+            Planned("workloads run", self._workloads_run),
+            Planned("placement verified", self._placement_verified),
+            Planned("node template verified", self._node_template_verified),
         )
 
     def teardown(self) -> bool:
         """Scales the workloads down, waits for the GPU nodes to leave, then destroys the rest."""
-        return all(
-            self._step(name, step)
-            for name, step in (
-                ("scale down workloads", self._scale_down_workloads),
-                ("scale in to minimum", self._scale_in_to_minimum),
-                ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
-                ("leak check", self._leak_check),
-            )
+        return self._run(
+            Planned("scale down workloads", self._scale_down_workloads),
+            Planned("scale in to minimum", self._scale_in_to_minimum),
+            Planned("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
+            Planned("leak check", self._leak_check),
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any] | None:
@@ -135,6 +136,10 @@ class Rehearsal:
     def change(self) -> Mapping[str, Any] | None:
         """The report's data about a change from an earlier revision; None without one."""
         return None
+
+    def _run(self, *planned: Planned) -> bool:
+        """Runs the steps that apply until one fails; returns whether none has."""
+        return all(self._step(step.name, step.run) for step in planned if step.when)
 
     def _step(self, name: str, run: Callable[[], str]) -> bool:
         began = self.sandbox.event_log.now
@@ -167,10 +172,10 @@ class Rehearsal:
         return _counts(outcome)
 
     @property
-    def _operator_steps(self) -> list[tuple[str, Callable[[], str]]]:
+    def _operator(self) -> Planned:
         sandbox = self.sandbox
         after = sandbox.operator_comes == "after"
-        return [("GPU Operator installed", sandbox.operator.install)] if after else []
+        return Planned("GPU Operator installed", sandbox.operator.install, when=after)
 
     def _preview(self) -> str:
         return self._engine(lambda: self.sandbox.engine.preview(self.policy_pack))

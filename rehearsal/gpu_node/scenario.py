@@ -24,7 +24,7 @@ from rehearsal.gpu_node.status import View
 from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from rehearsal.processes import POLICY_SETTINGS
-from rehearsal.scenario import Failure, Rehearsal
+from rehearsal.scenario import Failure, Planned, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
 from stacks.definition.settings import NOWHERE, config_of, settings_of
 from stacks.live.gpu_survey import survey
@@ -60,37 +60,31 @@ class RealNodeRehearsal(Rehearsal):
 
     def run_until_ready(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
-        return all(
-            self._step(name, step)
-            for name, step in (
-                ("the node is real", self._node_is_real),
-                ("pulumi preview", self._preview),
-                ("pulumi up", self._up),
-                ("GPUs are allocatable", lambda: self._offers(len(self.machine.gpus))),
-                ("gpu-cluster gpus shows them", self._gpus_checked),
-                ("samples run", self._samples_run),
-                ("the exporter's rights suffice", self._exporter_reads),
-                ("NVIDIA's runtime takes variables", self._variables_taken),
-                ("idempotency", self._idempotency),
-                ("gpu-test measures", self._measured),
-                ("a training job resumes", self._trained),
-                ("pulumi up with shared GPUs", self._share),
-                ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
-                ("pulumi up with one pod more than shares", self._share_pods),
-                ("pods share them", self._shares_run),
-                ("pulumi up with MPS", self._share_by_mps),
-                ("pods share them by MPS", self._mps_shares_run),
-            )
+        return self._run(
+            Planned("the node is real", self._node_is_real),
+            Planned("pulumi preview", self._preview),
+            Planned("pulumi up", self._up),
+            Planned("GPUs are allocatable", lambda: self._offers(len(self.machine.gpus))),
+            Planned("gpu-cluster gpus shows them", self._gpus_checked),
+            Planned("samples run", self._samples_run),
+            Planned("the exporter's rights suffice", self._exporter_reads),
+            Planned("NVIDIA's runtime takes variables", self._variables_taken),
+            Planned("idempotency", self._idempotency),
+            Planned("gpu-test measures", self._measured),
+            Planned("a training job resumes", self._trained),
+            Planned("pulumi up with shared GPUs", self._share),
+            Planned("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
+            Planned("pulumi up with one pod more than shares", self._share_pods),
+            Planned("pods share them", self._shares_run),
+            Planned("pulumi up with MPS", self._share_by_mps),
+            Planned("pods share them by MPS", self._mps_shares_run),
         )
 
     def teardown(self) -> bool:
         """Scales the workloads down, then destroys everything else; the node outlives the stack."""
-        return all(
-            self._step(name, step)
-            for name, step in (
-                ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
-                ("leak check", self._gone),
-            )
+        return self._run(
+            Planned("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
+            Planned("leak check", self._gone),
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:

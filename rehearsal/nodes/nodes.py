@@ -90,7 +90,7 @@ class Nodes:
         """`gpus_late`: seconds by which driver and device plugin are delayed; `updating`: whether
         the engine is running; `others_labels`: labels that others set on a group's nodes;
         `removed_taints`: keys of taints that others remove from a node once it is ready."""
-        self.removed_taints = removed_taints
+        self._removed_taints = removed_taints
         self._others_labels = others_labels
         self._updating = updating
         self._control_plane = control_plane
@@ -118,6 +118,19 @@ class Nodes:
     @property
     def _api(self) -> Api:
         return self._control_plane.api
+
+    def scaled(self, pods: Sequence[Object]) -> list[NodeGroup]:
+        """The cloud's groups as autoscalers among these pods see them, and their nodes without the
+        taints that others remove."""
+        cache = self._cluster_cache
+        groups = scaled_groups(
+            self._cloud,
+            pods,
+            cache.all("NodePool"),
+            [*cache.all("EC2NodeClass"), *cache.all("NodeClass")],
+            cache.config_maps,
+        )
+        return [replace(group, node=group.node.without(self._removed_taints)) for group in groups]
 
     def start(self) -> None:
         """Starts the thread."""
@@ -239,24 +252,9 @@ class Nodes:
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 self._follow_classes()
-                declared = self._kept_templates.applied(
-                    scaled_groups(
-                        self._cloud,
-                        self._pods,
-                        self._cluster_cache.all("NodePool"),
-                        [
-                            *self._cluster_cache.all("EC2NodeClass"),
-                            *self._cluster_cache.all("NodeClass"),
-                        ],
-                        self._cluster_cache.config_maps,
-                    ),
-                    self._nodes,
-                    self._pods,
+                found = self._kept_templates.applied(
+                    self.scaled(self._pods), self._nodes, self._pods
                 )
-                found = [
-                    replace(group, node=group.node.without(self.removed_taints))
-                    for group in declared
-                ]
                 groups = {group.name: group for group in found}
                 self.outdated = {group.name: group for group in found if group.outdated}
                 for name, group in self.outdated.items() if not updating else ():
@@ -489,7 +487,7 @@ class Nodes:
     def _remove_taints(self, node: Mapping[str, Any]) -> None:
         """As the owner's agent does once it runs on the node."""
         taints = node["spec"].get("taints") or []
-        rest = [taint for taint in taints if taint["key"] not in self.removed_taints]
+        rest = [taint for taint in taints if taint["key"] not in self._removed_taints]
         if len(rest) < len(taints):
             metadata = {"resourceVersion": node["metadata"]["resourceVersion"]}
             patch = {"metadata": metadata, "spec": {"taints": rest}}

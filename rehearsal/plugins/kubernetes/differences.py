@@ -1,66 +1,26 @@
-"""Compares an object's last known form with its new inputs: the changes, and how to apply them.
-
-The table of properties whose change requires a replacement is that of the official provider, 4.x:
-https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/diff.go
-"""
+"""Compares an object's last known form with its new inputs: the changes, and how to apply them."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from components.kube.quantity import or_none
 from rehearsal.plugins.kubernetes.objects import Object, kind_of
 from rehearsal.plugins.kubernetes.properties import UNKNOWN, has_unknown
 
 Change = Literal["add", "delete", "update"]
-Path = tuple[str | int, ...]
+Steps = tuple[str | int, ...]
 
-_POD_SPEC = """
-affinity automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks hostAliases hostIPC
-hostNetwork hostPID hostname imagePullSecrets nodeName nodeSelector overhead preemptionPolicy
-priority priorityClassName readinessGates restartPolicy runtimeClassName schedulerName
-securityContext serviceAccount serviceAccountName shareProcessNamespace subdomain
-terminationGracePeriodSeconds volumes
-"""
-_CONTAINER = """
-args command env image imagePullPolicy lifecycle livenessProbe ports readinessProbe resources
-securityContext stdin stdinOnce terminationMessagePath terminationMessagePolicy tty volumeDevices
-volumeMounts workingDir
-"""
-_VOLUME = """
-awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker
-gcePersistentDisk glusterfs hostPath iscsi local nfs photonPersistentDisk portworxVolume quobyte
-rbd scaleIO storageos vsphereVolume
-"""
-
-
-def _under(prefix: str, names: str) -> tuple[str, ...]:
-    return tuple(f"{prefix}.{name}" for name in names.split())
-
-
-_REPLACING: dict[tuple[str, str], tuple[str, ...]] = {
-    ("apps", "DaemonSet"): ("spec.selector",),
-    ("apps", "Deployment"): ("spec.selector",),
-    ("batch", "Job"): ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
-    ("", "ConfigMap"): ("binaryData", "data"),
-    ("", "Secret"): ("type", "stringData", "data"),
-    ("", "Pod"): (
-        *_under("spec", _POD_SPEC),
-        *_under("spec.containers.*", _CONTAINER),
-        *_under("spec.initContainers.*", _CONTAINER),
-    ),
-    ("", "PersistentVolume"): _under("spec", _VOLUME),
-    ("", "PersistentVolumeClaim"): (
-        "spec.accessModes",
-        "spec.selector",
-        "spec.storageClassName",
-        "spec.volumeName",
-    ),
-    ("", "ResourceQuota"): ("spec.scopes",),
-    ("", "Service"): ("spec.clusterIP",),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): ("roleRef",),
-    ("rbac.authorization.k8s.io", "RoleBinding"): ("roleRef",),
-    ("storage.k8s.io", "StorageClass"): ("parameters", "provisioner"),
+_REPLACING: dict[tuple[str, ...], tuple[str, ...]] = {
+    tuple(kind.rpartition("/")[::2]): tuple(
+        f"{path}.{name}".lstrip(".") for path, names in below.items() for name in names.split()
+    )
+    for kind, below in yaml.safe_load(
+        Path(__file__).with_name("replacing.yaml").read_text(encoding="utf-8")
+    ).items()
 }
 _IDENTITY = ("metadata.name", "metadata.namespace")
 """Without apiVersion: a new one is a new type token, and the engine itself replaces the resource
@@ -78,7 +38,7 @@ def replacing(obj: Object, *, patch: bool = False) -> tuple[str, ...]:
     return _IDENTITY if patch else (*_IDENTITY, *_REPLACING.get((kind.group, kind.kind), ()))
 
 
-def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
+def changes(old: Any, new: Any) -> Iterator[tuple[Steps, Change, Any]]:
     """Every path that differs, the kind of change, and the new value.
 
     `old` has the live values of the last inputs. If anything is unknown, quantities are compared as
@@ -87,7 +47,7 @@ def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
     yield from _changes((), old, new, known=not has_unknown(new))
 
 
-def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path, Change, Any]]:
+def _changes(path: Steps, old: Any, new: Any, known: bool) -> Iterator[tuple[Steps, Change, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name, value in new.items():
             if name in old:
@@ -112,7 +72,7 @@ def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path
         yield path, "update", new
 
 
-def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
+def _same(path: Steps, old: Any, new: Any, known: bool) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if old == new:
@@ -123,7 +83,7 @@ def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
     return before is not None and before == after
 
 
-def replaces(path: Path, new: Any, paths: tuple[str, ...]) -> bool:
+def replaces(path: Steps, new: Any, paths: tuple[str, ...]) -> bool:
     """Whether a change at `path` to `new` affects one of the replacing `paths`."""
     for pattern in paths:
         parts = pattern.split(".")
@@ -146,7 +106,7 @@ def _reaches(value: Any, parts: list[str]) -> bool:
     return isinstance(value, dict) and parts[0] in value and _reaches(value[parts[0]], parts[1:])
 
 
-def text(path: Path) -> str:
+def text(path: Steps) -> str:
     """A path in the engine's notation: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
     written = ""
     for part in path:
@@ -160,7 +120,7 @@ def text(path: Path) -> str:
     return written
 
 
-def covers(ignored: str, path: Path) -> bool:
+def covers(ignored: str, path: Steps) -> bool:
     """Whether an ignoreChanges path such as `spec.replicas` or `spec["a.b"]` contains `path`."""
     parts = parse(ignored)
     return len(parts) <= len(path) and all(
