@@ -6,6 +6,7 @@ reference, AuthorizeSecurityGroupIngress and ModifySecurityGroupRules; read 2026
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from rehearsal.simulators.aws.account import NUMBER, Account
@@ -59,31 +60,8 @@ def delete_security_group(account: Account, params: Params) -> None:
         )
 
 
-@operation("ec2", "AuthorizeSecurityGroupIngress")
-def authorize_ingress(account: Account, params: Params) -> dict[str, Any]:
+def _authorize(way: str, account: Account, params: Params) -> dict[str, Any]:
     """Adds all rules or none; refuses rules that exist, whatever their description."""
-    return _authorize(account, params, "ingress")
-
-
-@operation("ec2", "AuthorizeSecurityGroupEgress")
-def authorize_egress(account: Account, params: Params) -> dict[str, Any]:
-    """Adds all rules or none; refuses rules that exist, whatever their description."""
-    return _authorize(account, params, "egress")
-
-
-@operation("ec2", "RevokeSecurityGroupIngress")
-def revoke_ingress(account: Account, params: Params) -> dict[str, Any]:
-    """Removes rules by ID or by what they admit, whatever their description."""
-    return _revoke(account, params, "ingress")
-
-
-@operation("ec2", "RevokeSecurityGroupEgress")
-def revoke_egress(account: Account, params: Params) -> dict[str, Any]:
-    """Removes rules by ID or by what they admit, whatever their description."""
-    return _revoke(account, params, "egress")
-
-
-def _authorize(account: Account, params: Params, way: str) -> dict[str, Any]:
     group, ec2 = _group(account, params), account.backend("ec2")
     before = list(getattr(group, f"{way}_rules"))
     tags = {
@@ -113,7 +91,8 @@ def _authorize(account: Account, params: Params, way: str) -> dict[str, Any]:
     return {"Return": True, "SecurityGroupRules": [_shown(entry) for entry in added]}
 
 
-def _revoke(account: Account, params: Params, way: str) -> dict[str, Any]:
+def _revoke(way: str, account: Account, params: Params) -> dict[str, Any]:
+    """Removes rules by ID or by what they admit, whatever their description."""
     group, ec2 = _group(account, params), account.backend("ec2")
     there = getattr(group, f"{way}_rules")
     identities = params.get("SecurityGroupRuleIds") or []
@@ -134,6 +113,11 @@ def _revoke(account: Account, params: Params, way: str) -> dict[str, Any]:
         raise Refusal("InvalidPermission.NotFound", words)
     setattr(group, f"{way}_rules", [entry for entry in there if entry not in gone])
     return {"Return": True}
+
+
+for _way in ("ingress", "egress"):
+    operation("ec2", f"AuthorizeSecurityGroup{_way.title()}")(partial(_authorize, _way))
+    operation("ec2", f"RevokeSecurityGroup{_way.title()}")(partial(_revoke, _way))
 
 
 @operation("ec2", "ModifySecurityGroupRules")
