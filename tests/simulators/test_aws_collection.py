@@ -1,6 +1,5 @@
 """A type that moto lacks is a subclass of some twenty lines; this one has all that EC2's can do."""
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -33,22 +32,17 @@ class _PlacementGroups(Ec2Collection):
             raise Refusal("InvalidPlacementGroup.InUse", f"{row['GroupName']} is in use")
 
 
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The operations of the type, for one test."""
-    monkeypatch.setattr(api, "_OPERATIONS", {**api._OPERATIONS})
-    _PlacementGroups().serve()
-    return
-
-
 def groups(ml: Account, **given: object) -> list[Row]:
     """The placement groups that a request describes."""
     return [*ml.ec2.describe_placement_groups(**given)["PlacementGroups"]]
 
 
-@pytest.mark.usefixtures("served")
-def test_a_type_of_twenty_lines_is_created_described_tagged_and_deleted(ml: Account) -> None:
+def test_a_type_of_twenty_lines_is_created_described_tagged_and_deleted(
+    ml: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As any type of EC2, with the leak check seeing it until it is gone."""
+    monkeypatch.setattr(api, "_OPERATIONS", {**api._OPERATIONS})
+    _PlacementGroups().serve()
     clean = ml.cloud.list_resources()
     spec = [{"ResourceType": "placement-group", "Tags": TAGS}]
     made = ml.ec2.create_placement_group(GroupName="rack", TagSpecifications=spec)

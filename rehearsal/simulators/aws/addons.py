@@ -308,7 +308,7 @@ def _check(account: Account, params: Params) -> None:
             "does not allow additional properties]",
         )
     strings = _ROWS[params["addonName"]].strings
-    for path, value in _leaves(values):
+    for path, value in _leaves(values) if strings else ():
         if re.fullmatch(strings, path) and type(value) in _FOUND:
             raise invalid(
                 "ConfigurationValue provided in request is not supported: Json schema validation "
