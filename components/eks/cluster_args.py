@@ -296,8 +296,7 @@ class EksClusterArgs:
 
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
-        with refusals:
-            self._check_access()
+        refusals.each(self._check_access, self._check_service_cidr)
         with refusals:
             check_options(
                 self.scaler,
@@ -307,8 +306,6 @@ class EksClusterArgs:
             )
         with refusals:
             check_tags(self.tags, self.scaler)
-        with refusals:
-            self._check_service_cidr()
         with refusals:
             if SCALERS[self.scaler].serves_system:
                 self._check_auto_mode()

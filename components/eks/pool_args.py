@@ -305,7 +305,10 @@ class EksGpuNodeGroupArgs:
 
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
-        refusals.each(self._check_instance_types, self._check_image)
+        refusals.each(
+            self._check_instance_types, self._check_image, self._check_warm_pool,
+            self._check_max_pods,
+        )  # fmt: skip
         with refusals:
             if self.sharing is not None:
                 self._check_sharing(self.sharing)
@@ -316,8 +319,6 @@ class EksGpuNodeGroupArgs:
         with refusals:
             types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
             reservations.check(self.purchases, self.reservation, types, self.min_nodes)
-        with refusals:
-            self._check_warm_pool()
         with refusals:
             check_taints(self.taints, self.startup_taints)
         with refusals:
@@ -333,8 +334,6 @@ class EksGpuNodeGroupArgs:
             check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
         with refusals:
             check_user_data(self.user_data, self.os)
-        with refusals:
-            self._check_max_pods()
         refusals.check()
 
     @property

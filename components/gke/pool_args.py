@@ -307,37 +307,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         refusals.each(
             self._check_taints, self._check_disk, self._check_node_settings, self._check_upgrade
         )
-        with refusals:
-            if self.compact_placement and self.queued:
-                raise Refusal(
-                    "compactPlacement", "is not possible with queued; drop one of the two"
-                )
-        with refusals:
-            if self.compact_placement and self.max_nodes > COMPACT_MOST:
-                raise Refusal(
-                    "compactPlacement",
-                    f"at most {COMPACT_MOST} nodes are placed close together, and maxNodes is "
-                    f"{self.max_nodes}; lower it",
-                )
-        with refusals:
-            if self.compact_placement and not self.machine.features.compact:
-                raise Refusal(
-                    "compactPlacement",
-                    f"{self.machine_type} does not support it",
-                    remedy="drop it, or use a machine type of G2, G4, A2, A3 or A4",
-                )
-        with refusals:
-            if (
-                self.compact_placement
-                and "flex-start" in self.order
-                and self.machine_type.removesuffix("-nolssd") not in catalog.FLEX_START_COMPACT
-            ):
-                raise Refusal(
-                    "compactPlacement",
-                    f"{self.machine_type} does not support it with capacityType flex-start",
-                    remedy=f"machine types that do: {', '.join(catalog.FLEX_START_COMPACT)}; "
-                    "drop it",
-                )
+        refusals.each(self._check_compact)
         refusals.check()
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
@@ -805,6 +775,30 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             at("kubelet", self.kubelet.check_node, self.machine, self.disk_size_gb)
         if self.linux is not None:
             at("linux", self.linux.check_node, self.machine)
+
+    @collected
+    def _check_compact(self) -> Iterator[Refusal]:
+        if not self.compact_placement:
+            return
+        key, machine = "compactPlacement", self.machine_type
+        if self.queued:
+            yield Refusal(key, "is not possible with queued; drop one of the two")
+        if not self.machine.features.compact:
+            remedy = "drop it, or use a machine type of G2, G4, A2, A3 or A4"
+            yield Refusal(key, f"{machine} does not support it", remedy=remedy)
+        known = catalog.FLEX_START_COMPACT
+        if "flex-start" in self.order and machine.removesuffix("-nolssd") not in known:
+            yield Refusal(
+                key,
+                f"{machine} does not support it with capacityType flex-start",
+                remedy=f"machine types that do: {', '.join(known)}; drop it",
+            )
+        if self.max_nodes > COMPACT_MOST:
+            yield Refusal(
+                key,
+                f"at most {COMPACT_MOST} nodes are placed close together, and maxNodes is "
+                f"{self.max_nodes}; lower it",
+            )
 
     @collected
     def _check_upgrade(self) -> Iterator[Refusal]:
