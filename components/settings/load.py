@@ -46,7 +46,7 @@ from ..refusal import (
     Refusals,
     unknown_value,
 )
-from ..scalers import default_scaler, scaler_refusals
+from ..scalers import default_scaler, scaler_refusals, scalers
 from .auxiliary import (
     check_disk_zones,
     read_accounts,
@@ -308,15 +308,18 @@ def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Re
     block, *inner = steps(refusal.path)
     if block == "gpuPools" and refusal.allowed and len(inner) == 2 and platform in PLATFORMS:
         row, pool = PLATFORMS[platform].settings, blocks[block][inner[0]]
-        scaler = cluster.get("scaler") or default_scaler(row.CLUSTER)
-        keys = {camel(field.name): field.name for field in fields(row.POOL)}
-        given = {keys[key]: value for key, value in pool.items() if key in keys}
-        for other in scaler_refusals(row.POOL, given, scaler, row.CLUSTER):
-            if other.path == (inner[1],):
-                return other.but(path=refusal.path)
-        own = getattr(row.POOL, "POSSIBLE_WITH", {}).get(scaler, {}).get(inner[1])
-        if own and isinstance(refusal.allowed, Range):
-            return refusal.but(allowed=refusal.allowed.within(own))
+        written = isinstance(cluster, dict)
+        given = cluster.get("scaler") if written else getattr(cluster, "scaler", None)
+        scaler = given or default_scaler(row.CLUSTER)
+        if scaler in scalers(row.CLUSTER) and isinstance(pool, dict):
+            keys = {camel(field.name): field.name for field in fields(row.POOL)}
+            values = {keys[key]: value for key, value in pool.items() if key in keys}
+            for other in scaler_refusals(row.POOL, values, scaler, row.CLUSTER):
+                if other.path == (inner[1],):
+                    return other.but(path=refusal.path)
+            own = getattr(row.POOL, "POSSIBLE_WITH", {}).get(scaler, {}).get(inner[1])
+            if own and isinstance(refusal.allowed, Range):
+                return refusal.but(allowed=refusal.allowed.within(own))
     if refusal.code == UNKNOWN_KEY:
         return _on_other_platforms(refusal, platform)
     if refusal.code == UNKNOWN_POOL:

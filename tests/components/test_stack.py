@@ -15,6 +15,8 @@ import yaml
 import components
 from components import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
 from components.decode import camel
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.network_args import EksNetworkArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from components.settings.blocks import BLOCKS
@@ -142,6 +144,20 @@ def test_what_a_stack_file_may_not_say_is_refused(text: str) -> None:
     with pytest.raises(pulumi.RunError) as refusal:
         record(lambda: GpuStack("gpus", given))
     assert str(refusal.value).startswith(REFUSED[text])
+
+
+def test_a_pool_is_refused_beside_a_cluster_of_an_args_class() -> None:
+    """What its scaler cannot do is looked up in either form of the cluster."""
+    cluster = EksClusterArgs(
+        name="x",
+        network=EksNetworkArgs(zones=["us-east-1a", "us-east-1b"]),
+        admins=["arn:aws:iam::210987654321:role/pulumi"],
+        private_endpoint=True,
+    )
+    pools = {"a": {"instanceTypes": ["g5.xlarge"], "maxNodes": -1}}
+    with pytest.raises(pulumi.RunError) as refusal:
+        record(lambda: GpuStack("gpus", GpuStackArgs(cluster=cluster, gpu_pools=pools)))
+    assert "gpu-cluster:gpuPools.a.maxNodes: -1 is out of range" in str(refusal.value)
 
 
 def test_an_output_that_decides_what_is_declared_is_refused() -> None:

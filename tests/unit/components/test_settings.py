@@ -313,6 +313,17 @@ TOGETHER = {
             "gpuPools.train-gpu.machineType: 'g9-standard-4' is not a machine type that carries",
         ],
     ),
+    "a scaler that is no word": (
+        "dev",
+        [
+            ["gpu-cluster:cluster", "scaler", [{}]],
+            ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", -1],
+        ],
+        [
+            "cluster.scaler: [{}] is not known; allowed: compute-classes, node-pools",
+            "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
+        ],
+    ),
     "names in an entry with a refused setting": (
         "dev",
         [
