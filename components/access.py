@@ -9,12 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from .catalog import kubernetes as names
-from .catalog.broad_rights import (
-    AWS_POLICIES,
-    GOOGLE_PROJECT_ROLES,
-    GOOGLE_ROLES,
-    too_broad,
-)
+from .catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES, too_broad
 from .effect import Sent
 from .limits import DNS_LABEL, UNIQUE, Limit, limit_refusals, matching, pattern
 from .refusal import Keys, Refusal, collected

@@ -47,12 +47,7 @@ _BOOLEANS = {
     "no": "false",
     "off": "false",
 }
-_WORDS = {
-    str: "a string",
-    int: "an integer",
-    float: "a number",
-    bool: "a boolean (true or false)",
-}
+_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "a boolean (true or false)"}
 
 _SECONDS = {
     "s": 1, "m": 60, "h": 3600, "d": 86400,

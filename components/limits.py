@@ -203,8 +203,7 @@ CONFIG_KEY = matching("a key of a Secret or ConfigMap such as token", names.CONF
 Env = Mapping[Annotated[str, VARIABLE], str]
 """Environment variables."""
 LABEL_KEY = Limit(
-    names.invalid_label_key,
-    pattern(re.compile(rf"(?:[^/]+/)?{names.LABEL_NAME.pattern}")),
+    names.invalid_label_key, pattern(re.compile(rf"(?:[^/]+/)?{names.LABEL_NAME.pattern}"))
 )
 LABEL_VALUE = Limit(
     names.invalid_label_value, pattern(re.compile(rf"(?:{names.LABEL_NAME.pattern})?"))

@@ -8,12 +8,7 @@ from policy.reading import UNKNOWN, Resource, is_one_of
 
 
 def open_to(
-    resource: Resource,
-    blocks: Sequence[Any],
-    *,
-    listed: bool,
-    prefix: float,
-    publicPrefix: float,
+    resource: Resource, blocks: Sequence[Any], *, listed: bool, prefix: float, publicPrefix: float
 ) -> Iterator[str]:
     """What is wrong with the networks that reach a control plane. `listed`: only `blocks` do;
     `prefix`: of the largest private network; `publicPrefix`: of the largest on the internet."""

@@ -163,11 +163,7 @@ RULES: Sequence[Rule] = (
     on_resource("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
     on_resource("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
     on_resource(
-        "pod-security-baseline",
-        pod_security.baseline,
-        _MANDATORY,
-        _HIGH,
-        {"exempt": exempt()},
+        "pod-security-baseline", pod_security.baseline, _MANDATORY, _HIGH, {"exempt": exempt()}
     ),
     on_resource(
         "pod-security-restricted",

@@ -134,11 +134,7 @@ def _ceiling(
     if not costs:
         return
     word, message = judged(
-        pools[0].resource.stack,
-        costs,
-        complete=complete,
-        dollars=dollars,
-        stacks=stacks,
+        pools[0].resource.stack, costs, complete=complete, dollars=dollars, stacks=stacks
     )
     if word == wanted:
         sources = [pool.price.source for pool in pools if pool.price is not None]

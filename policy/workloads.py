@@ -7,14 +7,7 @@ import yaml
 
 from components.catalog import kubernetes as names
 from components.kube import credentials
-from policy.pods import (
-    Pods,
-    asks_for_gpu,
-    container_name,
-    gpus_in,
-    pods_of,
-    variables,
-)
+from policy.pods import Pods, asks_for_gpu, container_name, gpus_in, pods_of, variables
 from policy.reading import UNKNOWN, Resource, each, get, is_one_of
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")

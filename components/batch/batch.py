@@ -144,13 +144,7 @@ class Batch(pulumi.ComponentResource):
             self._queueing(cluster),
         )
 
-    def _queue(
-        self,
-        name: str,
-        args: QueueArgs,
-        batch: BatchArgs,
-        cluster: Cluster,
-    ) -> None:
+    def _queue(self, name: str, args: QueueArgs, batch: BatchArgs, cluster: Cluster) -> None:
         api = f"{kueue.GROUP}/{kueue.VERSION}"
         pools = [cluster.pools[pool] for pool in args.pools]
         # Kueue keeps objects that are still in use, so each is deleted before those it refers to.

@@ -117,11 +117,7 @@ def kueue(
             **{key: value for key, value in asked.items() if value},
         },
         lease="c1f6bfd2.kueue.x-k8s.io",
-        rules=[
-            *RULES,
-            *(JOB_SET_RULES if job_set else []),
-            *(TOPOLOGY_RULES if topology else []),
-        ],
+        rules=[*RULES, *(JOB_SET_RULES if job_set else []), *(TOPOLOGY_RULES if topology else [])],
         webhooks=_webhooks(job_set),
         protected=protected,
         converted=[f"{kind}.{GROUP}" for kind in CONVERTED],

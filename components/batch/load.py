@@ -155,12 +155,7 @@ def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -
     return args.request(pool)
 
 
-def check_pods(
-    path: str,
-    args: PodArgs,
-    request: QueueRequest,
-    available: Available,
-) -> None:
+def check_pods(path: str, args: PodArgs, request: QueueRequest, available: Available) -> None:
     """Refuses pods that do not fit any node, would never leave their queue, or name missing
     objects. `request`: what they request all at once, with or without a queue."""
     refusals = Refusals()

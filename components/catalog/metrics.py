@@ -46,11 +46,7 @@ _ROWS: Final = (
         labels=("err_code", "err_msg"),
     ),
     Metric("DCGM_FI_DEV_POWER_VIOLATION", "counter", "time throttled for power, ns"),
-    Metric(
-        "DCGM_FI_DEV_THERMAL_VIOLATION",
-        "counter",
-        "time throttled for temperature, ns",
-    ),
+    Metric("DCGM_FI_DEV_THERMAL_VIOLATION", "counter", "time throttled for temperature, ns"),
     # The file declares a counter, but the value falls when an error leaves the window; it is a
     # gauge since 4.6.0-4.8.3.
     Metric(

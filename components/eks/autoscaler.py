@@ -210,10 +210,7 @@ CLUSTER_RULES: list[PolicyRuleArgsDict] = [
 
 OWN_RULES: list[PolicyRuleArgsDict] = [
     _rule(["coordination.k8s.io"], ["leases"], "create"),
-    {
-        **_rule(["coordination.k8s.io"], ["leases"], "get", "update"),
-        "resource_names": [NAME],
-    },
+    {**_rule(["coordination.k8s.io"], ["leases"], "get", "update"), "resource_names": [NAME]},
     _rule([""], ["configmaps"], "create", "list", "watch"),
     {
         **_rule([""], ["configmaps"], "get", "update", "delete"),

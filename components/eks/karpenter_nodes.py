@@ -16,9 +16,7 @@ from .settings import EksSettings
 
 
 def declare_karpenter(
-    settings: EksSettings,
-    eks: AnyEksCluster,
-    cluster: Cluster,
+    settings: EksSettings, eks: AnyEksCluster, cluster: Cluster
 ) -> list[pulumi.Resource]:
     """Declares Karpenter, unless the cluster has an existing one, and the pools."""
     args, opts = settings.cluster, pulumi.ResourceOptions(parent=cluster.parent)
@@ -59,11 +57,7 @@ def declare_karpenter(
 
     def declared(nodes: Nodes) -> EksKarpenterPool:
         return EksKarpenterPool(
-            nodes.name,
-            nodes,
-            cluster=cluster,
-            depends_on=before,
-            opts=cluster.component_options,
+            nodes.name, nodes, cluster=cluster, depends_on=before, opts=cluster.component_options
         )
 
     others: list[Nodes | None] = []
@@ -78,9 +72,7 @@ def declare_karpenter(
 
 
 def declare_auto_mode(
-    settings: EksSettings,
-    eks: AnyEksCluster,
-    cluster: Cluster,
+    settings: EksSettings, eks: AnyEksCluster, cluster: Cluster
 ) -> list[pulumi.Resource]:
     """Declares the pools of a cluster whose nodes EKS Auto Mode launches."""
     args = settings.cluster

@@ -10,24 +10,13 @@ from ..access import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
 from ..catalog import eks_regions
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
-from ..cluster import (
-    Metrics,
-    ResolvedPool,
-    Runs,
-    check_pool_names,
-    nvlink_warnings,
-    resolved,
-)
+from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warnings, resolved
 from ..decode import NAMESPACE, at, required
 from ..refusal import Refusal, Refusals
 from ..scalers import SCALERS
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
-from .existing_args import (
-    AnyEksClusterArgs,
-    EksExistingClusterArgs,
-    check_policies,
-)
+from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
 from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args

@@ -9,14 +9,7 @@ import pulumi_gcp as gcp
 from .. import data_source, ownership
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from .cpu_pool import GkeCpuPool
-from .existing_args import (
-    FoundCluster,
-    GkeExistingClusterArgs,
-    gcloud,
-    no_dns,
-    own_account,
-    unfit,
-)
+from .existing_args import FoundCluster, GkeExistingClusterArgs, gcloud, no_dns, own_account, unfit
 from .kubeconfig import kubeconfig
 from .node_identity import GkeNodeIdentity
 

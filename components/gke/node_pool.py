@@ -159,9 +159,7 @@ def _accelerator(
     }
 
 
-def _reservation(
-    args: GkeGpuNodePoolArgs,
-) -> NodePoolNodeConfigReservationAffinityArgsDict | None:
+def _reservation(args: GkeGpuNodePoolArgs) -> NodePoolNodeConfigReservationAffinityArgsDict | None:
     if args.reservation is not None:
         return {
             "consume_reservation_type": "SPECIFIC_RESERVATION",

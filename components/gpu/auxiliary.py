@@ -225,11 +225,7 @@ class PodClaims(pulumi.ComponentResource):
                         "node_selector_terms": [
                             {
                                 "match_expressions": [
-                                    {
-                                        "key": names.ZONE,
-                                        "operator": "In",
-                                        "values": [disk.zone],
-                                    }
+                                    {"key": names.ZONE, "operator": "In", "values": [disk.zone]}
                                 ]
                             }
                         ]

@@ -151,10 +151,7 @@ class GpuWorkload(pulumi.ComponentResource):
                             "spec": {**pod, "restart_policy": "Never"},
                         },
                     },
-                    opts=_left_alone(
-                        options,
-                        [*LATER, *annotation_paths("spec.template", marks)],
-                    ),
+                    opts=_left_alone(options, [*LATER, *annotation_paths("spec.template", marks)]),
                 )
         self.register_outputs({})
 

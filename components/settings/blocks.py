@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..access import ServiceAccountArgs
 from ..batch.batch_args import BatchArgs
-from ..batch.load import (
-    Available,
-    read_gpu_test,
-    read_services,
-    read_training_jobs,
-    read_workloads,
-)
+from ..batch.load import Available, read_gpu_test, read_services, read_training_jobs, read_workloads
 from ..batch.team_args import TeamArgs
 from ..batch.training_args import TrainingArgs
 from ..cluster import GpuPool

@@ -47,11 +47,7 @@ from ..refusal import (
     unknown_value,
 )
 from ..scalers import default_scaler, scaler_refusals, scalers
-from .auxiliary import (
-    check_disk_zones,
-    read_accounts,
-    read_claims,
-)
+from .auxiliary import check_disk_zones, read_accounts, read_claims
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints
 from .model import Settings
@@ -246,11 +242,7 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _resolved(
-    config: Mapping[str, str],
-    values: dict[str, Any],
-    platform: str,
-    root: Path,
-    refusals: Refusals,
+    config: Mapping[str, str], values: dict[str, Any], platform: str, root: Path, refusals: Refusals
 ) -> Settings[Any] | None:
     """The settings, or None, with what refuses them."""
     with refusals:
@@ -335,11 +327,7 @@ def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Re
 
 
 def _with_blocks(
-    values: Mapping[str, Any],
-    platform: str,
-    own: Any,
-    teams: Mapping[str, TeamArgs],
-    root: Path,
+    values: Mapping[str, Any], platform: str, own: Any, teams: Mapping[str, TeamArgs], root: Path
 ) -> Settings[Any]:
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
     refusals, monitoring = Refusals(), None

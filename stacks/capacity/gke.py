@@ -12,13 +12,7 @@ from components.gke.node_account import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.capacity import (
-    choices,
-    google_buckets,
-    google_existing,
-    google_grants,
-    google_network,
-)
+from stacks.capacity import choices, google_buckets, google_existing, google_grants, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, Nodes, needs, node_needs, one_node
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
@@ -67,10 +61,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
                 else []
             )
             simulated = endpoint is not None
-            return [
-                *google_existing.findings(api, settings, owner, simulated=simulated),
-                *grants,
-            ]
+            return [*google_existing.findings(api, settings, owner, simulated=simulated), *grants]
 
         return replace(
             asked, existing=existing, kubeconfig=lambda: google_existing.kubeconfig_of(api, own)

@@ -31,11 +31,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
     cloud = GoogleQuotas(own.project, region, api)
     order = choices.lines(
-        own.pools,
-        [],
-        cloud=cloud,
-        cluster=own.cluster.name,
-        need=partial(one_node, region=region),
+        own.pools, [], cloud=cloud, cluster=own.cluster.name, need=partial(one_node, region=region)
     )
     return Questions(
         cloud=cloud,

@@ -59,11 +59,7 @@ class Nodes:
 
 
 def needs(
-    pools: Mapping[str, ResolvedPool[Any]],
-    gpus: Mapping[str, int],
-    *,
-    project: str,
-    region: str,
+    pools: Mapping[str, ResolvedPool[Any]], gpus: Mapping[str, int], *, project: str, region: str
 ) -> tuple[list[Need], list[str]]:
     """One need per regional metric and one for the project, and notes about what is not counted.
 

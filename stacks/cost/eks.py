@@ -181,10 +181,7 @@ def _cluster(
     network, after, notes = args.network, list[Item](), list[str]()
     gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
     if gateways:
-        parts = [
-            hourly("gateway", PRICES["nat-gateway"]),
-            hourly("address", PRICES["public-ipv4"]),
-        ]
+        parts = [hourly("gateway", PRICES["nat-gateway"]), hourly("address", PRICES["public-ipv4"])]
         after.append(
             Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
         )
