@@ -71,7 +71,7 @@ COMMANDS: Sections = {
         "recover": ("cli.recover:recover", "fix the state after a killed up or destroy"),
     },
     "For users of the cluster": {
-        "job": ("cli.job:job", "submit, list, follow and cancel training jobs"),
+        "job": ("cli.job:job", "submit, list, follow and cancel training jobs")
     },
     "For pipelines and shells": {
         "ci": ("cli.ci.commands:ci", "what the workflows run"),
@@ -95,12 +95,7 @@ def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[
 class Commands(click.Group):
     """A group whose commands are imported when they run."""
 
-    def __init__(
-        self,
-        *args: Any,
-        sections: Sections,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *args: Any, sections: Sections, **options: Any) -> None:
         super().__init__(*args, **options)
         self._sections = sections
 
@@ -147,13 +142,7 @@ class Commands(click.Group):
         return code
 
 
-@click.group(
-    NAME,
-    cls=Commands,
-    sections=COMMANDS,
-    context_settings=CONTEXT,
-    epilog=EXIT_CODES,
-)
+@click.group(NAME, cls=Commands, sections=COMMANDS, context_settings=CONTEXT, epilog=EXIT_CODES)
 @click.version_option(package_name=NAME, message="%(package)s %(version)s")
 def gpu_cluster() -> None:
     """GPUs on Kubernetes, as one Pulumi stack: rehearse, price and check its environments.

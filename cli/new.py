@@ -117,12 +117,7 @@ def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
         elif given[key] in (None, ()) and not examples:
             missing.append(key)
 
-    answered(
-        "platform",
-        "platform",
-        "gke",
-        click.Choice(WRITTEN),
-    )
+    answered("platform", "platform", "gke", click.Choice(WRITTEN))
     if given["existing"] and not given["platform"] and not asking:
         added = " or ".join(name for name in WRITTEN if f"{name}-existing" in PLATFORMS)
         raise CheckError(f"--platform: is missing; with --existing, give {added}")

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     "reported as failed.",
 )
 @click.option(
-    "--yes",
-    is_flag=True,
-    help="Adopt what is found and unlock the state without asking.",
+    "--yes", is_flag=True, help="Adopt what is found and unlock the state without asking."
 )
 @click.option("--endpoint", metavar="URL", help="A simulator of the cloud to query instead.")
 @rehearsal_option
