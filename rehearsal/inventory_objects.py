@@ -9,13 +9,7 @@ from components.eks.disk_args import STORAGE_CLASS
 from components.ownership import owner_of
 from components.settings.model import Settings
 from rehearsal.nodes.scalers import KARPENTER
-from stacks.live.conflicts import (
-    InCluster,
-    in_cluster,
-    is_autoscaler,
-    is_installer,
-    is_plugin,
-)
+from stacks.live.conflicts import InCluster, in_cluster, is_autoscaler, is_installer, is_plugin
 from stacks.outcome import CheckError
 
 _EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -64,18 +64,14 @@ def read_batch(
         if of_teams:
             args = at(path, args.joined, of_teams)
     with refusals:
-        if args.priorities and not (args.queues or of_teams):
-            raise Refusal(
-                (path, "priorities"),
-                "has no effect without queues; add batch.queues or teams, or drop the key",
-            )
-    with refusals:
-        if is_given(args, "pods_ready_minutes") and not (args.queues or of_teams):
-            raise Refusal(
-                (path, "podsReadyMinutes"),
-                "is for jobs of queues, and there is none",
-                remedy="add batch.queues or teams, or drop the key",
-            )
+        remedy = "add batch.queues or teams, or drop the key"
+        none = not (args.queues or of_teams)
+        if none and is_given(args, "pods_ready_minutes"):
+            reason = "is for jobs of queues, and there is none"
+            refusals.add(Refusal((path, "podsReadyMinutes"), reason, remedy=remedy))
+        if none and args.priorities:
+            reason = "has no effect without queues"
+            refusals.add(Refusal((path, "priorities"), reason, remedy=remedy))
     refusals.check()
     return args if args.job_set or args.queues else None
 
@@ -128,7 +124,8 @@ def read_pods(path: str, kind: type[Pods], value: object, available: Available) 
             at(entry, args.check_names, available.auxiliary)
         with refusals:
             pool = pool_at((entry, "pool"), args.pool, available.pools)
-            refusals.narrow(entry, partial(args.possible_on, pool))
+            if isinstance(args, TrainingArgs):
+                refusals.narrow(entry, partial(args.possible_on, pool))
             check_pods(entry, args, at(entry, _request, args, pool, batch), available)
     refusals.check()
     return dict(entries)

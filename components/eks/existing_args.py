@@ -335,8 +335,8 @@ def unfit(
     reports them; None if they can."""
     name = args.existing
     if status not in ("ACTIVE", "UPDATING"):
-        remedy = "wait until it is ACTIVE, or name another"
-        return Refusal("existing", f"{name} is {status} in EKS", remedy=remedy)
+        reason = f"{name} is {status} in EKS; wait until it is ACTIVE, or name another"
+        return Refusal("existing", reason)
     if version != args.version:
         return Refusal(
             "version",

@@ -300,7 +300,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             # A dataclass with slots is a new class, which zero-argument super() does not find.
             GkeGpuMachineArgs.__post_init__(self)
         refusals.each(
-            self._check_capacity, self._check_reservation, self._check_driver, self._check_sharing
+            self._check_capacity,
+            lambda: reservations.check(self.order, self.reservation),
+            self._check_driver,
+            self._check_sharing,
         )
         with refusals:
             _ = self._discovered
@@ -625,9 +628,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 given=seconds,
                 allowed=allowed,
             )
-
-    def _check_reservation(self) -> None:
-        reservations.check(self.order, self.reservation)
 
     @collected
     def _check_queued(self) -> Iterator[Refusal]:

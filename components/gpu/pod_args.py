@@ -150,11 +150,6 @@ class PodArgs:
         """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
         self.check_node(pool, 0)
 
-    def possible_on(self, pool: GpuPool, key: str) -> Sequence[int]:
-        """What `pool` allows for a setting, if that is not what its limits allow."""
-        del pool, key
-        return ()
-
     def check_node(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)

@@ -56,11 +56,7 @@ class HostNode:
         return Overrides(pool=self.pool, gpus=len(self.machine.gpus))
 
     def node(
-        self,
-        folder: Path,
-        processes: Processes,
-        control_plane: LocalControlPlane,
-        group: NodeGroup,
+        self, folder: Path, processes: Processes, control_plane: LocalControlPlane, group: NodeGroup
     ) -> RealNode:
         """The node of the sandbox in `folder`, not started yet."""
         return RealNode(

@@ -192,9 +192,7 @@ def _made(pod: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
 
 
-def _at_work(
-    pods: Iterable[Mapping[str, Any]],
-) -> Iterable[tuple[Mapping[str, Any], list[str]]]:
+def _at_work(pods: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Mapping[str, Any], list[str]]]:
     """The ready pods of Cluster Autoscalers, each with its command line."""
     for pod in pods:
         if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:

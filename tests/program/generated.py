@@ -93,7 +93,7 @@ def mistaken(stack: str, seed: int, mistakes: int) -> Values:
             case 4 | 5 if isinstance(value, int | float):
                 place[key] = random.choice((-value, 0, value * 1000, value / 2, str(value)))
             case _:
-                place[key] = random.choice(JUNK)
+                place[key] = copy.deepcopy(random.choice(JUNK))
     return values
 
 

@@ -36,11 +36,7 @@ from rehearsal.simulators.aws.node_join_checks import (
     why_unreachable,
 )
 from rehearsal.simulators.aws.refusal import Refusal, invalid
-from rehearsal.simulators.aws.reservations import (
-    NO_ADDRESSES,
-    why_not_launched,
-    zones_with_room,
-)
+from rehearsal.simulators.aws.reservations import NO_ADDRESSES, why_not_launched, zones_with_room
 from rehearsal.simulators.aws.roles import require_trust
 from rehearsal.simulators.aws.rows import Cluster, Group, Row
 from rehearsal.simulators.aws.scaling import drop_group, end_surge, make_group, resize, surge

@@ -15,10 +15,7 @@ _LOOK = (
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
 )
-_CHANGE = (
-    "autoscaling:SetDesiredCapacity",
-    "autoscaling:TerminateInstanceInAutoScalingGroup",
-)
+_CHANGE = ("autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup")
 _LEARN = ("autoscaling:DescribeScalingActivities",)
 
 

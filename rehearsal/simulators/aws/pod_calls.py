@@ -85,11 +85,7 @@ def refusal(account: Account, pod: Pod, need: Need) -> Refusal | None:
     if role and allowed(policies(account, role), action, resource, context):
         return None
     denied = Denied(
-        pod=pod,
-        role=role,
-        action=action,
-        resource=resource,
-        context=tuple(sorted(context.items())),
+        pod=pod, role=role, action=action, resource=resource, context=tuple(sorted(context.items()))
     )
     if not any((d.role, d.action) == (role, action) for d in account.denied):
         account.denied.append(denied)

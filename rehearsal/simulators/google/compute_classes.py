@@ -153,8 +153,7 @@ class _Rule:
                 pool = node_pools.drafted(cloud, cluster, state)
                 check_boot_disk(pool.state["config"])
                 yield Candidate(
-                    pool=pool,
-                    choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates)),
+                    pool=pool, choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates))
                 )
 
     def _with(self, held: Reservation | None) -> "_Rule":

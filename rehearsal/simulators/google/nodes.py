@@ -3,12 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from components.catalog.gke import (
-    Accelerator,
-    MachineType,
-    machine_type,
-    region_of,
-)
+from components.catalog.gke import Accelerator, MachineType, machine_type, region_of
 from rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
 from rehearsal.simulators.google.container.machine_families import local_ssds, system_reserved
 from rehearsal.simulators.google.container.node_defaults import accelerator_of, max_pods, queued
