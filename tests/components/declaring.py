@@ -28,5 +28,7 @@ def declared(
     """The cluster of these args; `changes` are fields of the resolved settings."""
     row = PLATFORMS[platform]
     config = {**CONFIG[platform], **changes.pop("config", {})}
-    settings: Any = row.settings.resolve(config, cluster, pools, Refusals())
+    refusals = Refusals()
+    settings: Any = row.settings.resolve(config, cluster, pools, refusals)
+    refusals.check()
     return row.program.declare(replace(settings, **changes), runs or Runs())
