@@ -283,8 +283,8 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     if check := getattr(kind, "__post_init__", None):
         with checked:
             at(path, check, args)
-    for refusal in refused.values():
-        refusals.add(*(narrowed(each, args, *each.path[len(path) :]) for each in refusal.every))
+    for first in refused.values():
+        refusals.add(*(narrowed(each, args, *each.path[len(path) :]) for each in first.every))
     refusals.add(*checked)
     if partly is None:
         raise refusals.first()

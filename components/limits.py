@@ -376,11 +376,12 @@ class _Bounds:
 
 def _bounds(limits: Sequence[Any]) -> _Bounds:
     names = ((Ge, "ge"), (Le, "le"), (MinLen, "min_length"), (MaxLen, "max_length"), (Hint, "text"))
-    first = (
+    least, most, fewest, longest, hint = (
         next((getattr(limit, name) for limit in limits if isinstance(limit, kind)), None)
         for kind, name in names
     )
-    return _Bounds(*first, [limit for limit in limits if isinstance(limit, Limit)])
+    others = [limit for limit in limits if isinstance(limit, Limit)]
+    return _Bounds(least, most, fewest, longest, hint, others)
 
 
 def _refusal(bounds: _Bounds, value: Any) -> Refusal | None:
