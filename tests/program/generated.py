@@ -37,9 +37,14 @@ STACKS: Mapping[str, Values] = {
 _NAMES = ("a", "gpus", "large-2", "train-b", "x9-y")
 
 
-def config(stack: str, seed: int) -> Values:
+def config(stack: str, seed: int, *, again: bool = False) -> Values:
     """An environment's config after some changes of several settings at once, some of single ones,
-    and with further pools."""
+    and with further pools; drawn once, and the caller's own. `again` draws it in any case."""
+    return copy.deepcopy((_config.__wrapped__ if again else _config)(stack, seed))
+
+
+@cache
+def _config(stack: str, seed: int) -> Values:
     random = Random(f"{stack} {seed}")
     values = values_of(stack)
     own, others = _rows(stack)
@@ -58,7 +63,7 @@ def config(stack: str, seed: int) -> Values:
 def broken(stack: str, seed: int) -> Values:
     """Such a config with one value, at any depth, replaced by something else or removed."""
     random = Random(f"broken {stack} {seed}")
-    values = copy.deepcopy(config(stack, seed))
+    values = config(stack, seed)
     blocks = {key: value for key, value in values.items() if "gpu-" in key}
     place, key = _chosen(blocks, random)
     if isinstance(place, dict) and random.random() < 0.5:

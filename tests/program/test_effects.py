@@ -8,6 +8,7 @@ import pytest
 from components.effect import Silent
 from components.platforms import PLATFORMS
 from components.scalers import SCALERS
+from components.settings.blocks import BLOCKS, RUNNING
 from quality.docs.keys import Setting
 from quality.faults.changes import table
 from tests.program.effects import (
@@ -22,8 +23,12 @@ from tests.program.effects import (
 )  # fmt: skip
 
 ONE_CODE = pytest.mark.prove(
-    reason="what reads it is the same on every platform: `existing` has it in each run, and "
-    "test_declared what each platform makes of it"
+    reason="what reads it is the same on every platform, and for all blocks that run pods: "
+    "`existing` has it in each run, for `workloads`, and test_declared what each makes of it"
+)
+LISTED = pytest.mark.prove(
+    reason="test_declared lists in each run what the key's change in tries.yaml changes; another "
+    "value of it, and the inputs that its field names, can wait"
 )
 
 
@@ -53,7 +58,27 @@ def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
     rooms = ("cluster.",) if PLATFORMS[platform].added else ("cluster.", "gpuPools.")
     own = key.startswith(rooms) or platform == "existing"
     silent = {row.partition("=")[0] for row in reasons("existing")}
-    return [] if own or key in silent else [ONE_CODE]
+    block, _, inner = key.partition(".")
+    of_pods = leaves(platform).get(f"workloads.{inner}") if block in RUNNING else None
+    repeated = block != "workloads" and of_pods and sent(of_pods) == sent(leaves(platform)[key])
+    if (repeated or not own) and key not in silent:
+        return [ONE_CODE]
+    return [LISTED] if key in listed(platform) else []
+
+
+@cache
+def listed(platform: str) -> set[str]:
+    """The keys of which test_declared lists a change: its listings have no batch, on clouds only
+    the cluster and its pools, and nothing of clusters that exist on them."""
+    changes = table(platform, STACK_OF[platform]).changes
+    blocks = {"cluster", "gpuPools"} if not PLATFORMS[platform].added else set()
+    blocks |= {*BLOCKS} - {"batch"} if platform == "existing" else set()
+    return {
+        change.key
+        for change in changes
+        if {key.partition(".")[0] for key in change.whole} <= blocks
+        and change.key != "cluster.name"
+    }
 
 
 SETTINGS = [

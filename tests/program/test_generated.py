@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -76,11 +77,18 @@ def test_a_preview_shows_what_the_update_makes(stack: str, seed: int) -> None:
         assert [each for each in found if not any(path in each for path in directories)] == []
 
 
+DRAWS = pytest.mark.parametrize(
+    "seeds",
+    [range(20), pytest.param(range(20, 60), marks=pytest.mark.prove(reason="half a minute"))],
+)
+
+
+@DRAWS
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
-def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
+def test_a_broken_config_is_refused_in_one_line(stack: str, seeds: range) -> None:
     """Whatever stands at whatever key, it is read or refused in one line that names a key."""
-    refusals = [says for seed in range(60) if (says := refusal(broken(stack, seed))) is not None]
-    assert len(refusals) >= 20
+    refusals = [says for seed in seeds if (says := refusal(broken(stack, seed))) is not None]
+    assert len(refusals) >= len(seeds) / 5
     for says in refusals:
         assert says.startswith(("gpu-cluster:", "gcp:", "aws:")), says
         assert len(says.splitlines()) == 1, says
@@ -144,6 +152,7 @@ def test_two_refused_settings_of_a_block_are_both_shown(platform: str, most: int
     """Each that is refused without a look at others; whatever else the block has."""
     sample = values_of(STACK_OF[platform])
 
+    @cache
     def paths(*keys: str) -> set[str]:
         values = copy.deepcopy(sample)
         for key in keys:
@@ -151,17 +160,20 @@ def test_two_refused_settings_of_a_block_are_both_shown(platform: str, most: int
             block[name] = mistake(leaves(platform)[key]) if name != "xyz" else "no such thing"
         return shown(values)
 
-    alone: dict[str, dict[str, set[str]]] = {}
-    for key, setting in leaves(platform).items():
+    random, alone = Random(platform), dict[str, dict[str, set[str]]]()
+    refused = [
+        key
+        for key, setting in leaves(platform).items()
+        if next(places(sample, key), None) and refused_alone(setting)
+    ]
+    for key in random.sample(refused, min(most, len(refused))):
         outer = key.rpartition(".")[0]
         xyz = f"{outer}.xyz"
-        if not next(places(sample, key), None) or not refused_alone(setting):
-            continue
         if own := paths(key, xyz) - paths(xyz):
             alone.setdefault(outer, {})[key] = own
     pairs = [pair for keys in alone.values() for pair in itertools.combinations(keys, 2)]
     assert len(pairs) > 20
-    for one, other in Random(platform).sample(pairs, min(most, len(pairs))):
+    for one, other in random.sample(pairs, min(most, len(pairs))):
         outer = one.rpartition(".")[0]
         assert alone[outer][one] | alone[outer][other] <= paths(one, other), (one, other)
 
@@ -196,7 +208,7 @@ def test_what_is_drawn_has_queues_jobs_and_every_way_to_get_gpus(stack: str) -> 
         values = config(stack, seed)
         assert refusal(values) is None
         missing -= set(words(values))
-        if seed >= 40 and not missing:
+        if seed >= 20 and not missing:
             break
     assert missing == set()
 
@@ -204,14 +216,15 @@ def test_what_is_drawn_has_queues_jobs_and_every_way_to_get_gpus(stack: str) -> 
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
 def test_a_seed_gives_the_same_config(stack: str) -> None:
     """And another seed another one."""
-    assert config(stack, 1) == config(stack, 1)
+    assert config(stack, 1) == config(stack, 1, again=True)
     assert config(stack, 1) != config(stack, 2)
 
 
+@DRAWS
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
-def test_an_editor_underlines_nothing_that_is_accepted(stack: str) -> None:
+def test_an_editor_underlines_nothing_that_is_accepted(stack: str, seeds: range) -> None:
     """The JSON Schema of stack files lets every accepted config pass."""
-    for seed in range(40):
+    for seed in seeds:
         assert complaints({"config": config(stack, seed)}) == []
 
 
