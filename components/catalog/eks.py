@@ -195,6 +195,9 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """Instance family group -> quota codes for on-demand and Spot, in vCPUs, often 0 in a new account
 (four repositories agree, among them skypilot's table). The Spot quotas are named "All P4, P3 and
 P2" and "All P5" (EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
+MAX_PUBLIC_NETWORKS: Final = 40
+"""Quota L-93A74D60, which is not adjustable: CIDRs that may reach a public endpoint
+(docs.aws.amazon.com/eks/latest/userguide/service-quotas.html, read 2026-11-28)."""
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE VPCs per Region", "L-0263D0A3 EC2-VPC Elastic IPs"
 """Quotas of a VPC of the stack's own, each 5 by default. The first is of the service `vpc`.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html (read 2026-11-28)"""
@@ -228,12 +231,15 @@ KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
             ("1.34", date(2026, 12, 2), date(2027, 12, 2)),
             ("1.35", date(2027, 3, 27), date(2028, 3, 27)),
             ("1.36", date(2027, 8, 2), date(2028, 8, 2)),
+            ("1.37", date(2027, 12, 1), date(2028, 12, 1)),
         )
     }
 )
 """Secondary source of 2026-04-24; the dates of standard support for 1.30 to 1.32 and of extended
 support for 1.34 and 1.35 are derived from the twelve months. 1.36:
-aws-samples/sample-aws-genai-ops-demos pull request 86 (2026-08-03), and the twelve months."""
+aws-samples/sample-aws-genai-ops-demos pull request 86 (2026-08-03), and the twelve months. 1.37:
+aws.amazon.com/about-aws/whats-new/2026/10/amazon-eks-distro-kubernetes-version-1-37 (2026-10-02); a
+public project has the end of standard support from the API of us-west-2."""
 
 
 def interface_endpoints(region: str) -> Sequence[str]:

@@ -14,7 +14,6 @@ from ..access import KMS_ARN, KMS_KEY, POLICY
 from ..addresses import AuthorizedNetworks, cidr, example_warnings
 from ..catalog import eks as catalog
 from ..catalog import images
-from ..catalog.dates import holds
 from ..catalog.eks_addons import ADDONS
 from ..decode import at
 from ..effect import Sent
@@ -61,15 +60,10 @@ NAME = matching(
     catalog.CLUSTER_NAME,
     longest=catalog.CLUSTER_NAME_MAX,
 )
-_VERSION = one_of(
-    *(minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)),
-    what="a Kubernetes minor that EKS and Cluster Autoscaler both have",
-)
+_VERSION = one_of(*catalog.KUBERNETES_VERSIONS, what="a Kubernetes minor that EKS has")
+# EKS may have a newer minor than the catalog; `version_warnings` says so.
 VERSION = Limit(
-    lambda value: (
-        _VERSION.refusal(value) if holds("eks.KUBERNETES_VERSIONS") or not _is_new(value) else None
-    ),
-    _VERSION.fragment,
+    lambda value: None if _is_new(value) else _VERSION.refusal(value), _VERSION.fragment
 )
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -332,7 +326,7 @@ class EksClusterArgs:
     def possible(self, key: str) -> Range | Sequence[str] | None:
         """What the other settings allow for this one."""
         if key == "version":
-            return supported(date.today())
+            return supported(date.today(), self._own_autoscaler)
         return Range(None, self.system_pool.min_nodes) if key == "karpenter.replicas" else None
 
     def _check_access(self) -> None:
@@ -352,6 +346,13 @@ class EksClusterArgs:
                     given=text,
                 )
             seen[text] = name
+        most = catalog.MAX_PUBLIC_NETWORKS
+        if (public := len(self.public_networks)) > most:
+            raise Refusal(
+                "authorizedNetworks",
+                f"has {public} public networks, and EKS accepts {most}, which AWS does not raise",
+                remedy="combine some, or drop some",
+            )
         if not self.public_networks and not self.private_endpoint:
             raise Refusal(
                 "authorizedNetworks",
@@ -429,7 +430,11 @@ class EksClusterArgs:
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""
-        check_support(self.version, today, self.scaler, self.autoscaler)
+        check_support(self.version, today, self._own_autoscaler)
+
+    @property
+    def _own_autoscaler(self) -> EksAutoscalerArgs | None:
+        return self.autoscaler if self.scaler == "cluster-autoscaler" else None
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
@@ -481,12 +486,17 @@ def version_warnings(version: str, today: date) -> list[str]:
     until = catalog.KUBERNETES_VERSIONS[version].standard_until
     if until is None or today + catalog.NOTICE < until:
         return []
-    newer = max(DEFAULT_VERSION, f"1.{int(version.partition('.')[2]) + 1}", key=_minor)
-    ends = "ended" if until <= today else "ends"
-    upgrades = "upgrades" if until <= today else "then upgrades"
+    following = f"1.{_minor(version) + 1}"
+    if today < until:
+        return [
+            f"version: standard support of Kubernetes {version} ends on {until}, and EKS then "
+            f"upgrades the cluster automatically; set {following}"
+        ]
     return [
-        f"version: standard support of Kubernetes {version} {ends} on {until}, and EKS {upgrades} "
-        f"the cluster automatically; set {newer}"
+        f"version: standard support of Kubernetes {version} ended on {until}: with the upgrade "
+        "policy STANDARD of this stack, EKS may refuse a new cluster, and upgrades an existing one "
+        f"automatically; set {max(DEFAULT_VERSION, following, key=_minor)} for a new cluster, or "
+        f"{following} for an existing one, since it is upgraded by one minor at a time"
     ]
 
 
@@ -500,16 +510,13 @@ def _is_new(version: str) -> bool:
     return bool(re.fullmatch(r"1\.[0-9]{2}", version)) and _minor(version) > newest
 
 
-def check_support(
-    version: str, today: date, scaler: Scaler, autoscaler: EksAutoscalerArgs | None
-) -> None:
+def check_support(version: str, today: date, autoscaler: EksAutoscalerArgs | None) -> None:
     """Raises ValueError if EKS no longer supports the version, in which it creates no cluster, or
-    there is no Cluster Autoscaler for it.
+    there is no image for it of the Cluster Autoscaler that the stack runs with these options.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
-    missing = not (autoscaler and autoscaler.image) and images.cluster_autoscaler(version) is None
-    if scaler == "cluster-autoscaler" and missing:
+    if not _has_image(version, autoscaler):
         raise Refusal(
             "version",
             f"no image of Cluster Autoscaler for Kubernetes {version} is known; name one in "
@@ -521,17 +528,22 @@ def check_support(
             "version",
             f"is a Kubernetes minor that EKS ended on {ended}",
             given=version,
-            allowed=supported(today),
+            allowed=supported(today, autoscaler),
         )
 
 
-def supported(today: date) -> list[str]:
-    """The minors that EKS and Cluster Autoscaler both have."""
+def supported(today: date, autoscaler: EksAutoscalerArgs | None) -> list[str]:
+    """The minors that EKS and the stack's own Cluster Autoscaler, if it runs one, both have."""
     return [
         minor
         for minor in catalog.KUBERNETES_VERSIONS
-        if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
+        if catalog.support(minor, today) != "ended" and _has_image(minor, autoscaler)
     ]
+
+
+def _has_image(minor: str, autoscaler: EksAutoscalerArgs | None) -> bool:
+    own = autoscaler is None or autoscaler.image is not None
+    return own or images.cluster_autoscaler(minor) is not None
 
 
 def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> None:

@@ -173,7 +173,7 @@ class EksExistingClusterArgs:
 
     def possible(self, key: str) -> Sequence[str] | None:
         """What the other settings allow for this one."""
-        return supported(date.today()) if key == "version" else None
+        return supported(date.today(), self.autoscaler) if key == "version" else None
 
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
@@ -279,7 +279,7 @@ class EksExistingClusterArgs:
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""
-        check_support(self.version, today, self.scaler, self.autoscaler)
+        check_support(self.version, today, self.autoscaler)
 
 
 AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs

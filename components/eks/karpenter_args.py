@@ -9,7 +9,7 @@ from annotated_types import Interval
 
 from ..catalog import images
 from ..effect import Sent
-from ..limits import IMAGE, check_limits, matching
+from ..limits import IMAGE, check_limits, limit_refusals, matching, seconds
 from ..refusal import Refusal
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
@@ -108,15 +108,20 @@ class EksPoolKarpenterArgs:
     """The priority among pools that fit a pod: the largest weight wins; by default, 0."""
 
     def __post_init__(self) -> None:
-        check_limits(self)
+        refusals = limit_refusals(self)
+        with refusals:
+            if self.expire_after != "Never" and seconds(self.expire_after) < 3600:
+                raise Refusal(
+                    "expireAfter",
+                    "is too short: a GPU node takes up to 15 minutes to start, and the pool would "
+                    "do little else than replace its nodes; give 1h or more, or Never",
+                    given=self.expire_after,
+                )
+        refusals.check()
 
     def check_auto_mode(self) -> None:
         """Raises ValueError for options that Auto Mode does not support."""
-        seconds = sum(
-            int(number) * {"h": 3600, "m": 60, "s": 1}[unit]
-            for number, unit in re.findall(r"([0-9]+)([hms])", self.expire_after)
-        )
-        if seconds > AUTO_MODE_HOURS * 3600:
+        if seconds(self.expire_after) > AUTO_MODE_HOURS * 3600:
             raise Refusal(
                 "expireAfter",
                 f"{self.expire_after} is not possible with cluster.scaler auto-mode: it deletes "

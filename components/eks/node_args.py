@@ -12,6 +12,7 @@ from ..decode import camel
 from ..effect import Sent
 from ..kube import quantity
 from ..limits import (
+    QUANTITY,
     QUANTITY_OR_ZERO,
     UNIQUE,
     Limit,
@@ -91,14 +92,18 @@ _SIGNAL = one_of(
     "memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
     "imagefs.inodesFree", "pid.available",
 )  # fmt: skip
-_THRESHOLD = Limit(
-    lambda text: (
-        None
-        if re.fullmatch(r"[0-9]+(?:[.][0-9]+)?%", text)
-        else QUANTITY_OR_ZERO.refusal(text)
-        and f"{text!r} is neither a quantity nor a share such as 5%"
-    )
-)
+
+
+def _threshold(text: str) -> str | None:
+    """The kubelet exits on another one: pkg/kubelet/eviction/helpers.go, parseThresholdStatement
+    (kubernetes 1.36, 2026-11-28)."""
+    share = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?)%", text)
+    refused = float(share[1]) > 100 if share else QUANTITY.refusal(text)
+    words = f"{text!r} is neither a quantity above 0 nor a share of at most 100%, such as 5%"
+    return words if refused else None
+
+
+_THRESHOLD = Limit(_threshold)
 _THRESHOLDS = Mapping[Annotated[str, _SIGNAL], Annotated[str, _THRESHOLD]]
 _GRACE = matching("a duration such as 90s or 2m", re.compile(r"(?:[0-9]+(?:h|m|s))+"))
 

@@ -614,6 +614,20 @@ class EksGpuNodeGroupArgs:
         block = "capacity-block" in self.purchases
         reservations.check_place(self.reservation, key, places, block=block)
         release = self.release_version
+        # EKS takes the whole name for a node group; Karpenter only needs the part before the dash.
+        groups = SCALERS[cluster.scaler].node_groups
+        suffix = "-[0-9a-f]{8}" if groups else "(-[0-9a-f]{8})?"
+        if (
+            release is not None
+            and self.os == "bottlerocket"
+            and not re.fullmatch(rf"[0-9]+(\.[0-9]+){{2}}{suffix}", release)
+        ):
+            yield Refusal(
+                "releaseVersion",
+                "is not a release of Bottlerocket's images",
+                given=release,
+                remedy="give one such as 1.65.0-0be31b34",
+            )
         if (
             release is not None
             and self.os == "al2023"

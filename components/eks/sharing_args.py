@@ -12,8 +12,10 @@ from ..limits import Limit, check_limits
 from ..refusal import Refusal
 
 MAX_REPLICAS = 48
-_BOTTLEROCKET_WITH_MPS = (1, 54)
-"""Bottlerocket's first release whose device plugin supports MPS (bottlerocket PR 4744)."""
+_BOTTLEROCKET_WITH_MPS = (1, 62)
+"""Bottlerocket's first release with which pods of every user reach the MPS daemon: 1.54 has it
+(bottlerocket PR 4744), and later ones repair SELinux (issue 4673, core-kit PR 831) and users other
+than root (kernel-kit PR 415, in kernel-kit 6.0.0). Read on 2026-11-28."""
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 
 
@@ -59,6 +61,6 @@ class EksSharingArgs:
         if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
             raise Refusal(
                 "strategy",
-                f"mps is not supported by Bottlerocket {release[0]}",
-                remedy="raise releaseVersion to 1.54.0 or later, or use time-slicing",
+                f"mps does not work for every pod on Bottlerocket {release[0]}",
+                remedy="raise releaseVersion to 1.62.0 or later, or use time-slicing",
             )

@@ -143,7 +143,10 @@ def test_a_job_without_all_of_its_pods_returns_to_its_queue() -> None:
         data = of(batch(**changes), "ConfigMap", "kueue-manager-config").inputs["data"]
         return json.loads(data["controller_manager_config.yaml"]).get("waitForPodsReady")
 
-    assert configured(pods_ready_minutes=30) == {"timeout": "30m"}
+    assert configured(pods_ready_minutes=30) == {
+        "timeout": "30m",
+        "recoveryTimeout": "0s",
+    }
     assert configured() is None
 
 

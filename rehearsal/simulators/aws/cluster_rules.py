@@ -142,6 +142,8 @@ def check_zones(account: Account, current: Sequence[str], wanted: Sequence[str])
 def check_public_networks(config: Mapping[str, Any]) -> None:
     """Raises Refusal for networks from which no request can ever reach a public endpoint."""
     given = {text: _network(text) for text in config.get("publicAccessCidrs") or []}
+    if len(given) > 40:  # Quota L-93A74D60.
+        raise invalid(f"publicAccessCidrs has {len(given)} CIDRs; the maximum is 40")
     broken = [text for text, block in given.items() if block is None]
     private = [text for text, block in given.items() if block and not _is_public(block)]
     for words, found in (("invalid", broken), ("not allowed", private)):

@@ -268,7 +268,7 @@ def test_versions_have_fourteen_months_and_twelve() -> None:
         if row.standard_until and row.extended_until:
             after = row.standard_until.replace(year=row.standard_until.year + 1)
             assert row.extended_until == after, row.minor
-    assert list(eks.KUBERNETES_VERSIONS) == list(eks.CLUSTER_AUTOSCALER_VERSIONS)
+    assert [*eks.KUBERNETES_VERSIONS] == [*eks.CLUSTER_AUTOSCALER_VERSIONS, "1.37"]
 
 
 def test_support_changes_at_the_beginning_of_the_day_it_ends() -> None:

@@ -413,9 +413,6 @@ def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: st
         ("dev", ["gpuPools", "train-gpu", "zones", ["us-central1-d"]],
          "gpuPools.train-gpu.machineType: n1-standard-4 with nvidia-tesla-t4 is not offered in",
          "gpuPools.train-gpu.machineType: it is not known whether us-central1-d has n1-standard-4"),
-        ("train", ["cluster", "version", "1.37"],
-         "cluster.version: '1.37' is not a Kubernetes minor that EKS and Cluster Autoscaler both",
-         "cluster.version: it is not known whether EKS has Kubernetes 1.37"),
     ],
 )  # fmt: skip
 def test_what_a_table_lacks_is_only_warned_of_after_its_last_day(
@@ -427,10 +424,7 @@ def test_what_a_table_lacks_is_only_warned_of_after_its_last_day(
 ) -> None:
     """Until then it is refused, or a warning says that the cloud refuses it."""
     block, *rest = change
-    image = {"image": "registry.example.com/autoscaler:v1.37.0"}
-    changes = [[f"gpu-cluster:{block}", *rest], *(
-        [["gpu-cluster:cluster", "autoscaler", image]] if stack == "train" else []
-    )]  # fmt: skip
+    changes = [[f"gpu-cluster:{block}", *rest]]
     before = refusal(changed(stack, changes))
     assert before is None if refuses is None else (before or "").startswith(NAMESPACE + refuses)
     usual = warnings(settings.from_config(changed(stack, [])))
@@ -440,14 +434,28 @@ def test_what_a_table_lacks_is_only_warned_of_after_its_last_day(
     assert [line.startswith(warns or "") for line in lines] == [True] * (warns is not None)
 
 
-def test_a_minor_without_cluster_autoscaler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its image belongs to one minor of Kubernetes, and is part of the program."""
-    monkeypatch.setattr(dates, "date", Later)
-    config = changed("train", [["gpu-cluster:cluster", "version", "1.37"]])
-    assert refusal(config) == (
-        "gpu-cluster:cluster.version: no image of Cluster Autoscaler for Kubernetes 1.37 is known; "
-        "name one in autoscaler.image, or choose another version"
+@pytest.mark.parametrize(
+    ("stack", "cluster", "refused"),
+    [
+        ("train", {}, True),
+        ("train", {"autoscaler": {"image": "registry.example.com/autoscaler:v1"}}, False),
+        ("train", {"scaler": "karpenter", "autoscaler": "absent"}, False),
+        ("on-eks", {}, False),
+        ("on-eks", {"autoscaler": {}}, True),
+    ],
+)
+@pytest.mark.parametrize("minor", ["1.37", "1.38"])
+def test_only_a_stack_that_runs_cluster_autoscaler_needs_its_image(
+    stack: str, cluster: dict[str, Any], refused: bool, minor: str
+) -> None:
+    """It belongs to one minor of Kubernetes. EKS may have a newer minor than the catalog."""
+    changes = [["gpu-cluster:cluster", *change] for change in cluster.items()]
+    config = changed(stack, [["gpu-cluster:cluster", "version", minor], *changes])
+    says = (
+        f"gpu-cluster:cluster.version: no image of Cluster Autoscaler for Kubernetes {minor} is "
+        "known; name one in autoscaler.image, or choose another version"
     )
+    assert refusal(config) == (says if refused else None)
 
 
 def keys_of(*structs: type) -> set[str]:

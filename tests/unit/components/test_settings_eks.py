@@ -114,7 +114,12 @@ def test_a_version_that_eks_ended_is_refused_from_its_last_day_on(
         ("1.34", date(2026, 10, 2), None),
         ("1.34", date(2026, 10, 3), "ends on 2026-12-02, and EKS then upgrades"),
         ("1.34", date(2026, 12, 1), "ends on 2026-12-02, and EKS then upgrades"),
-        ("1.34", date(2026, 12, 2), "ended on 2026-12-02, and EKS upgrades"),
+        (
+            "1.34",
+            date(2026, 12, 2),
+            "existing one automatically; set 1.35 for a new cluster, or 1.35",
+        ),
+        ("1.32", date(2026, 12, 2), "set 1.35 for a new cluster, or 1.33 for an existing one"),
         ("1.35", date(2026, 12, 2), None),
     ],
 )

@@ -48,7 +48,7 @@ def shared(stack: str, sharing: Any, *, gpus: int = 1, **pool: Any) -> model.Set
         ("train", {"strategy": "mps", "replicas": 8}, {"instanceTypes": ["g5.12xlarge"]}, 32),
         ("train", {"strategy": "mps", "replicas": 8}, {"os": "bottlerocket"}, 8),
         ("train", {"strategy": "mps", "replicas": 8},
-         {"os": "bottlerocket", "releaseVersion": "1.54.0-5a8d13d7"}, 8),
+         {"os": "bottlerocket", "releaseVersion": "1.62.0-5a8d13d7"}, 8),
         ("autopilot", SLICED, {"gpusPerNode": 1}, 4),
         ("onprem", SLICED, {}, 36),
     ],
