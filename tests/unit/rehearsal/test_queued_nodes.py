@@ -164,7 +164,7 @@ def test_a_node_keeps_the_zone_of_its_request() -> None:
     nodes._queued = QueuedNodes(lambda: Cluster(1), EventLog(), None)
     nodes._queued._zones["gke-1"] = "b"
     nodes._zones = Zones(lambda: Cluster(1), EventLog(), None)
-    nodes._shape(one, pool)
+    nodes._shape(one, pool, asked=True)
     assert patches == []
 
 
