@@ -139,7 +139,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("prove"):
+        if item.get_closest_marker("xdist_group") is None and (
+            not item.get_closest_marker("prove") or _shares(item)
+        ):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
     commit = config.getoption("slice")
     items.sort(key=(lambda item: _place_in(commit, item)) if commit else _place)
@@ -149,6 +151,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("prove"):
             item.add_marker(skipped)
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether a test uses what the tests of its file have in common: one worker runs them all."""
+    known = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+    return any(fixture.scope == "module" for (*_, fixture) in known)
 
 
 def _group(item: pytest.Item) -> str:

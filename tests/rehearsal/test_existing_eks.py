@@ -55,12 +55,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     loaders = {"instanceTypes": ["c7i.xlarge"], "maxNodes": 2}
     given = {"cpuPools": {"loaders": loaders}, "ssm": True}
     with rehearsed("on-eks", tmp_path_factory.mktemp("on-eks"), **given) as rehearsal:
+        assert rehearsal.run_until_ready(), rehearsal.failures
         yield rehearsal
 
 
 def test_pools_grow_from_zero_by_the_autoscaler_of_the_cluster(run: Rehearsal) -> None:
     """A second up changes nothing."""
-    assert run.run_until_ready(), run.failures
     assert [step.name for step in run.steps if not step.ok] == []
     assert any("; none starts a node in loaders" in step.detail for step in run.steps)
     nodes = {node["metadata"]["name"] for node in run.sandbox.cluster_cache.gpu_nodes}

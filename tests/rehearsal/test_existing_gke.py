@@ -22,12 +22,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     loaders = {"machineType": "n2-standard-4", "zones": ["us-central1-b"], "maxNodes": 2}
     folder = tmp_path_factory.mktemp("on-gke")
     with rehearsed("on-gke", folder, cpuPools={"loaders": loaders}) as rehearsal:
+        assert rehearsal.run_until_ready(), rehearsal.failures
         yield rehearsal
 
 
 def test_pools_grow_from_zero_and_a_second_up_changes_nothing(run: Rehearsal) -> None:
     """By GKE's autoscaler."""
-    assert run.run_until_ready(), run.failures
     assert [step.name for step in run.steps if not step.ok] == []
 
 

@@ -114,8 +114,41 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
     )
 
 
-CILIUM = {"startupTaints": ["node.cilium.io/agent-not-ready"]}
-"""What removes the taint that the pools of EKS have at first."""
+def owners(stack: str) -> dict[str, Any] | list[dict[str, Any]]:
+    """What the owner of an existing cluster has in it for a stack with everything, as an inventory.
+
+    On EKS, something removes the taint that the pools have at first.
+    """
+    if stack == "existing":
+        machines = {"a100": (8, 3), "l4": (4, 3), "t4": (1, 2), "": (0, 3)}
+        return [
+            {"name": f"{gpu or 'cpu'}-{number}", "capacity": {"cpu": "128", "memory": "1Ti"}}
+            | ({"labels": {"gpus": gpu}, "gpus": gpus} if gpu else {})
+            for gpu, (gpus, count) in machines.items()
+            for number in range(count)
+        ]
+    if stack == "gke-existing":
+        return {"cluster": {"addons": ["GcsFuseCsiDriver"]}}
+    described: dict[str, Any] = {"startupTaints": ["node.cilium.io/agent-not-ready"]}
+    if not stack.startswith("eks-existing"):
+        return described if stack.startswith("eks") else {}
+    karpenter, scaler = stack.endswith("owners-karpenter"), stack.endswith("owners-autoscaler")
+    sample = "on-eks-karpenter" if karpenter else "on-eks"
+    text = (OURS / f"{sample}.yaml").read_text()
+    for before in ("value: platform", "enabled,k8s.io/cluster-autoscaler/platform"):
+        text = text.replace(before, before.replace("platform", "everything"))
+    described |= yaml.safe_load(text)
+    cluster = described["cluster"]
+    cluster.setdefault("addons", ["vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"])
+    cluster["addons"] += ["aws-ebs-csi-driver"]
+    if karpenter:
+        cluster["karpenterNodeRole"] = "KarpenterNodeRole"
+    elif not scaler:
+        del described["objects"], cluster["podIdentities"]
+    if stack.endswith("auto-mode"):
+        del cluster["addons"], cluster["nodeGroups"]
+        cluster["autoMode"] = ["system"]
+    return described
 
 
 @pytest.mark.prove
@@ -124,16 +157,8 @@ def test_all_that_a_scaler_can_do(stack: str, tmp_path: Path) -> None:
     """In one stack: claims, buckets, queues, teams, services, sharing, an order of fallback."""
     inventories = tmp_path / "inventories"
     inventories.mkdir()
-    config = config_of(stack)
-    described: dict[str, Any] = dict(CILIUM) if stack.startswith("eks") else {}
-    if stack == "gke-existing":
-        described = {"cluster": {"addons": ["GcsFuseCsiDriver"]}}
-    if stack == "eks-existing-owners-karpenter":
-        text = (OURS / "on-eks-karpenter.yaml").read_text()
-        described |= yaml.safe_load(text.replace("value: platform", "value: everything"))
-        described["cluster"]["karpenterNodeRole"] = "KarpenterNodeRole"
-    if described:
+    if described := owners(stack):
         (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(described))
-    text = yaml.safe_dump({"config": config})
+    text = yaml.safe_dump({"config": config_of(stack)})
     run = rehearse(stack, tmp_path, inventories, text, policies=None, deadline=300)
     assert run.failures == []
