@@ -120,7 +120,7 @@ def owners(stack: str) -> dict[str, Any] | list[dict[str, Any]]:
     On EKS, something removes the taint that the pools have at first.
     """
     if stack == "existing":
-        machines = {"a100": (8, 3), "l4": (4, 3), "t4": (1, 2), "": (0, 3)}
+        machines = {"a100": (8, 3), "l4": (4, 6), "t4": (1, 2), "": (0, 3)}
         return [
             {"name": f"{gpu or 'cpu'}-{number}", "capacity": {"cpu": "128", "memory": "1Ti"}}
             | ({"labels": {"gpus": gpu}, "gpus": gpus} if gpu else {})
@@ -140,13 +140,25 @@ def owners(stack: str) -> dict[str, Any] | list[dict[str, Any]]:
     described |= yaml.safe_load(text)
     cluster = described["cluster"]
     cluster.setdefault("addons", ["vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"])
-    cluster["addons"] += ["aws-ebs-csi-driver"]
+    cluster["addons"] += ["aws-ebs-csi-driver", "aws-mountpoint-s3-csi-driver"]
     if karpenter:
         cluster["karpenterNodeRole"] = "KarpenterNodeRole"
     elif not scaler:
         del described["objects"], cluster["podIdentities"]
+    disks = (
+        "CreateVolume",
+        "AttachVolume",
+        "DetachVolume",
+        "DeleteVolume",
+        "CreateTags",
+        "Describe*",
+    )
+    cluster.setdefault("podIdentities", {})["kube-system/ebs-csi-controller-sa"] = [
+        f"ec2:{action}" for action in disks
+    ]
     if stack.endswith("auto-mode"):
-        del cluster["addons"], cluster["nodeGroups"]
+        del cluster["nodeGroups"], cluster["podIdentities"]
+        cluster["addons"] = ["aws-mountpoint-s3-csi-driver"]
         cluster["autoMode"] = ["system"]
     return described
 
