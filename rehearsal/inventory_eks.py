@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import botocore.exceptions
+import yaml
 
 from components.eks.existing_args import EksExistingClusterArgs
 from components.eks.settings import EksSettings
@@ -73,6 +74,16 @@ def _cluster(
     name = row["name"]
     mode = (row.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
+    addons = [addon for page in pages for addon in page["addons"]]
+    configured = {
+        addon: yaml.safe_load(values)
+        for addon in addons
+        if (
+            values := eks.describe_addon(clusterName=name, addonName=addon)["addon"].get(
+                "configurationValues"
+            )
+        )
+    }
     groups = {
         group["nodegroupName"]: {
             "instanceType": _type(ec2, group),
@@ -92,7 +103,8 @@ def _cluster(
         **({"autoMode": compute.get("nodePools") or []} if compute.get("enabled") else {}),
         # A rehearsed EKS creates its own, but not with the ID that the settings may name.
         "securityGroups": sorted((security_groups_of_nodes(ec2, name) - {of_eks}) | named),
-        "addons": [addon for page in pages for addon in page["addons"]],
+        "addons": addons,
+        **({"addonConfiguration": configured} if configured else {}),
         "nodeGroups": groups,
         "podIdentities": _pod_identities(eks, iam, name, owner),
     }

@@ -86,6 +86,8 @@ class EksCluster:
     auto_mode: Sequence[str] | None = None
     """The built-in node pools of EKS Auto Mode, if it is on; None if it is off."""
     addons: Sequence[str] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+    addon_configuration: Mapping[str, Any] = field(default_factory=dict)
+    """Name of an addon -> its configuration, unless it has its defaults."""
     node_groups: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: {"default": {"instanceType": "m6i.large", "nodes": 2}}
     )

@@ -1,6 +1,7 @@
 """An EKS cluster of another owner in the simulated account, and what `gpu-cluster capacity` finds
 of it before a stack's first update."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -119,12 +120,19 @@ def test_what_is_read_of_it_is_its_inventory(
         tags={"gpu-cluster/stack": "gpu-cluster/on-eks"},
         scalingConfig={"minSize": 0, "maxSize": 1, "desiredSize": 0},
     )  # fmt: skip
+    buckets, tolerant = "aws-mountpoint-s3-csi-driver", {"node": {"tolerateAllTaints": True}}
+    made.eks.create_addon(
+        clusterName="platform", addonName=buckets, configurationValues=json.dumps(tolerant)
+    )
     try:
         found, _ = inventory_eks.read(read(), "gpu-cluster/on-eks", made.cloud.endpoint)
     finally:
         made.eks.delete_nodegroup(clusterName="platform", nodegroupName="own")
+        made.eks.delete_addon(clusterName="platform", addonName=buckets)
     written = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
     del written["objects"]
+    written["cluster"]["addons"].append(buckets)
+    written["cluster"]["addonConfiguration"] = {buckets: tolerant}
     for row in written["subnets"].values():
         row["out"] = "nat"
     for of in (found, written):

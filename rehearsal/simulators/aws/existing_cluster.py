@@ -53,7 +53,9 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
         },
     )  # fmt: skip
     for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
-        ADDONS.create(account, {"clusterName": name, "addonName": addon})
+        values = cluster.addon_configuration.get(addon)
+        given = {} if values is None else {"configurationValues": json.dumps(values)}
+        ADDONS.create(account, {"clusterName": name, "addonName": addon, **given})
     nodes = _role(account, f"{name}-node", _EC2, *_NODES)
     launched = cluster.karpenter_node_role
     roles = [nodes, *([_role(account, launched, _EC2, *_NODES)] if launched else [])]
