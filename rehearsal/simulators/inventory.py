@@ -366,6 +366,11 @@ def cluster_keys(
         if key in _MACHINE_TYPES:
             _check_nodes(stack, key, value)
             continue
+        if key == "addonConfiguration":
+            if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
+                reason = f"{written(value)} is not a configuration by name of an addon"
+                raise wrong(stack, f".cluster.{key}", f"{reason}; write it as {{ coredns: {{}} }}")
+            continue
         try:
             decode(f"cluster.{key}", type_hints(kind)[keys[key]], value)
         except ValueError as error:

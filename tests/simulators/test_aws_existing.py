@@ -337,6 +337,10 @@ def test_auto_mode_has_its_addons_built_in(made: Account) -> None:
         ),
         ({"cluster": {"version": 1.35}}, "cluster.version: 1.35 is not a string; put it in quotes"),
         ({"cluster": {"addons": "vpc-cni"}}, "cluster.addons: 'vpc-cni' is not a list"),
+        (
+            {"cluster": {"addonConfiguration": {"coredns": 1}}},
+            'cluster.addonConfiguration: {"coredns": 1} is not a configuration by name of an addon',
+        ),
         ({"cluster": {"nodeGroups": ["a"]}}, 'cluster.nodeGroups: ["a"] does not describe nodes'),
         (
             {"cluster": {"nodeGroups": {"a": {"instanceType": "m6i.large"}}}},
