@@ -146,7 +146,10 @@ def owners(stack: str) -> dict[str, Any] | list[dict[str, Any]]:
     cluster = described["cluster"]
     cluster.setdefault("addons", ["vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"])
     cluster["addons"] += ["aws-ebs-csi-driver", *ADDED]
-    cluster["addonConfiguration"] = {ADDED[0]: {"node": {"tolerateAllTaints": True}}}
+    cluster["addonConfiguration"] = {
+        ADDED[0]: {"node": {"tolerateAllTaints": True}},
+        ADDED[1]: {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+    }
     if karpenter:
         cluster["karpenterNodeRole"] = "KarpenterNodeRole"
     elif not scaler:
