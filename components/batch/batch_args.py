@@ -151,8 +151,8 @@ class BatchArgs:
         Sent("ConfigMap data.controller_manager_config.yaml.waitForPodsReady.timeout"),
     ] = None
     """How many minutes a job that has left its queue may take until all of its pods run; applies to
-    all queues. Then Kueue stops it, so that its nodes become idle, and it returns to its queue. By
-    default, there is no limit."""
+    all queues. Then Kueue stops it, so that its nodes become idle, and it returns to its queue. A
+    running job that waits for another pod is not stopped. By default, there is no limit."""
     deletion_protection: Annotated[
         bool | None, Sent("DeletionProtection (protect)", "CustomResourceDefinition (protect)")
     ] = None

@@ -105,8 +105,8 @@ def kueue(
     places pods. `pods_ready_minutes`: after how long a job returns to its queue if not all of its
     pods run."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
-    # A running job whose pod failed keeps its quota: otherwise Kueue evicts it after the same
-    # timeout, and does not release the quota of a JobSet (kueue issue 14811).
+    # Without it, Kueue also evicts a running job whose pod was not replaced within `timeout`, and
+    # may then never release the job's quota (kueue issue 14811, open on 2026-11-28).
     ready = {"timeout": f"{pods_ready_minutes}m", "recoveryTimeout": "0s"}
     asked = {
         "fairSharing": FAIR if fair_sharing else None,

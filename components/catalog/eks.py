@@ -196,8 +196,8 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 (four repositories agree, among them skypilot's table). The Spot quotas are named "All P4, P3 and
 P2" and "All P5" (EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
 MAX_PUBLIC_NETWORKS: Final = 40
-"""Quota L-93A74D60, which is not adjustable: CIDRs that may reach a public endpoint
-(docs.aws.amazon.com/eks/latest/userguide/service-quotas.html, read 2026-11-28)."""
+"""Quota L-93A74D60, which is not adjustable: CIDRs that may reach a public endpoint (public copies
+of docs.aws.amazon.com/general/latest/gr/eks.html and of Service Quotas' list, 2026-11-28)."""
 VPC_QUOTA, ADDRESS_QUOTA = "L-F678F1CE VPCs per Region", "L-0263D0A3 EC2-VPC Elastic IPs"
 """Quotas of a VPC of the stack's own, each 5 by default. The first is of the service `vpc`.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html (read 2026-11-28)"""

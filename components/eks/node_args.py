@@ -95,8 +95,9 @@ _SIGNAL = one_of(
 
 
 def _threshold(text: str) -> str | None:
-    """The kubelet exits on another one: pkg/kubelet/eviction/helpers.go, parseThresholdStatement
-    (kubernetes 1.36, 2026-11-28)."""
+    """The kubelet exits on an amount of 0 (parseThresholdStatement in kubernetes
+    pkg/kubelet/eviction/helpers.go, a public copy, read 2026-11-28). It takes a share above 100%,
+    with which the node would always be under pressure and evict every pod."""
     share = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?)%", text)
     refused = float(share[1]) > 100 if share else QUANTITY.refusal(text)
     words = f"{text!r} is neither a quantity above 0 nor a share of at most 100%, such as 5%"

@@ -58,10 +58,12 @@ class EksSettings:
                 if places and self.region not in places:
                     area = self.region.partition("-")[0]
                     near = [place for place in places if place.startswith(f"{area}-")]
+                    groups = SCALERS[self.cluster.scaler].node_groups
+                    then = "EKS refuses a pool of it" if groups else "no such node starts"
                     yield (
                         f"gpuPools.{name}.instanceTypes: on {eks_regions.READ}, EC2 had no {kind} "
-                        f"in {self.region}, and EKS refuses a pool of it; gpu-cluster capacity "
-                        f"asks EC2, which had it in {', '.join(near or places)}"
+                        f"in {self.region}, and {then}; gpu-cluster capacity asks "
+                        f"EC2, which had it in {', '.join(near or places)}"
                     )
 
     def _address_warnings(self) -> Iterator[str]:

@@ -13,9 +13,10 @@ from ..refusal import Refusal
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 62)
-"""Bottlerocket's first release with which pods of every user reach the MPS daemon: 1.54 has it
-(bottlerocket PR 4744), and later ones repair SELinux (issue 4673, core-kit PR 831) and users other
-than root (kernel-kit PR 415, in kernel-kit 6.0.0). Read on 2026-11-28."""
+"""A Bottlerocket release with which pods of every user reach the MPS daemon: 1.54 has it (PR 4744),
+and later ones repair SELinux (core-kit PR 831 of 2026-02-11) and users other than root (kernel-kit
+PR 415 of 2026-04-28; issue 4673, all read 2026-11-28). That 1.62 is the first with both is from a
+secondary source."""
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 
 

@@ -88,6 +88,9 @@ def test_private_networks_are_refused_at_the_public_endpoint(fresh: AwsStack) ->
     wrong = placed(inputs, publicAccessCidrs=["8.8.8.0/24", "10.1.0.0/16"])
     with pytest.raises(Refused, match=words):
         fresh.up(aws.CLUSTER, "ml", wrong)
+    many = placed(inputs, publicAccessCidrs=[f"8.8.{n}.0/24" for n in range(41)])
+    with pytest.raises(Refused, match="has 41 CIDRs; the maximum is 40"):
+        fresh.up(aws.CLUSTER, "ml", many)
     right = placed(inputs, publicAccessCidrs=["8.8.8.0/24"])
     fresh.up(aws.CLUSTER, "ml", right)
     with pytest.raises(Refused, match=words):

@@ -311,14 +311,18 @@ def test_warns_of_an_admin_whom_nobody_has() -> None:
 def test_warns_of_an_instance_type_that_the_region_did_not_have(
     region: str, kind: str, reservation: dict[str, Any], near: str | None
 ) -> None:
-    """EKS refuses the node group when the control plane is paid for; the table is a snapshot."""
+    """EKS refuses the node group when the control plane is paid for, and Karpenter finds no such
+    node; the table is a snapshot."""
     pool = {"instanceTypes": [kind], "maxNodes": 1, **reservation}
     network = {"zones": [f"{region}a", f"{region}b"]}
-    given = read(["aws:region", region], ["gpu-cluster:cluster", "network", network],
-                 ["gpu-cluster:gpuPools", "train-gpu", pool])  # fmt: skip
-    lines = [line for line in given.warnings(Runs()) if "EC2 had no" in line]
-    assert [line.rpartition(" in ")[2] for line in lines] == ([near] if near else [])
-    assert all(line.startswith("gpuPools.train-gpu.instanceTypes: on 2026-") for line in lines)
+    changes = [["aws:region", region], ["gpu-cluster:cluster", "network", network], [*POOL, pool]]
+    karpenter = [["autoscaler", "absent"], ["scaler", "karpenter"]]
+    for scaler, then in (([], "EKS refuses a pool of it"), (karpenter, "no such node starts")):
+        given = read(*changes, *(["gpu-cluster:cluster", *change] for change in scaler))
+        lines = [line for line in given.warnings(Runs()) if "EC2 had no" in line]
+        assert [line.rpartition(" in ")[2] for line in lines] == ([near] if near else [])
+        assert all(line.startswith("gpuPools.train-gpu.instanceTypes: on 2026-") for line in lines)
+        assert all(f", and {then}; " in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,7 @@ def test_node_pools_of_others_are_found(
     [
         ([runs("public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v2.1.0@sha256:0")], None),
         ([runs("registry.example.com:5000/mirror/aws-ebs-csi-driver:v2.1.0")], None),
+        ([runs("registry.example.com:5000/mirror/aws-ebs-csi-driver@sha256:0")], None),
         ([runs("public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver-health:v2.1.0")], "wrong"),
         (Denied("cannot list daemonsets"), "unknown"),
     ],
