@@ -111,7 +111,7 @@ def without_running(kubeconfig: str, findings: Sequence[Finding], owner: str) ->
     if "daemons" in cluster.denied:
         return [*map(unless_run, findings)]
     images = {image for daemon in cluster.daemons for image in _images(daemon)}
-    names = {re.split("[:@]", image.rpartition("/")[2])[0] for image in images}
+    names = {image.rpartition("/")[2].partition(":")[0] for image in images}
     return [finding for finding in findings if finding.unless_runs not in names]
 
 
