@@ -133,10 +133,10 @@ def read_pods(path: str, kind: type[Pods], value: object, available: Available) 
 
 def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -> QueueRequest:
     if isinstance(args, GpuPodArgs):
-        waits = isinstance(args, WorkloadArgs)
+        waiting = args if isinstance(args, WorkloadArgs) else None
         return QueueRequest(
-            queue=args.queue if waits else None,
-            priority=args.priority if waits else None,
+            queue=waiting.queue if waiting else None,
+            priority=waiting.priority if waiting else None,
             namespace=args.namespace,
             pool=pool,
             pods=args.pods,

@@ -14,6 +14,7 @@ from components.gke.node_identity import recycling_check
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from rehearsal.control_plane.api import Api
 from rehearsal.event_log import EventLog
+from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.nodes.bounds import NODE_CLAIMS
 from rehearsal.nodes.zones import Zones
 from rehearsal.plugins.cloud import facts
@@ -527,7 +528,7 @@ class Claims(Api):
 def requested(name: str, group: NodeGroup) -> dict[str, Any]:
     """A node of the group that the rehearsal's Karpenter has just created."""
     labels = {"karpenter.sh/nodepool": group.name, "kubernetes.io/hostname": name}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {}}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": [STARTING]}}
 
 
 @pytest.mark.parametrize(
