@@ -135,7 +135,7 @@ def _text(stack: str, recovery: "Recovery") -> str:
         f"  {Urn.parse(urn).label}: still has GKE's default node pool, and the next up removes it"
         for urn in recovery.default_pools
     ]
-    count = sum(not one.orphaned for one in recovery.operations)
+    count = sum(not operation.orphaned for operation in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in [*recovery.notes, *recovery.unknown]]
     end = "Now repeat the interrupted command." if lines else "The state is in order."

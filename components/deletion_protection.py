@@ -31,7 +31,7 @@ class DeletionProtection(pulumi.ComponentResource):
         in an update that ends early because some workload of the stack fails.
         """
         settings = next((one for one in resources if isinstance(one, LastingSettings)), None)
-        others = [one for one in resources if isinstance(one, pulumi.CustomResource)]
+        others = [resource for resource in resources if isinstance(resource, pulumi.CustomResource)]
         super().__init__(
             "gpu-cluster:cluster:DeletionProtection",
             name,
@@ -80,7 +80,7 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
         if opts.parent:
             children.setdefault(opts.parent, []).append(args.resource)
         waits = {one for one in (opts.provider, opts.deleted_with, opts.parent) if one in implied}
-        waits.update(*(implied[one] for one in waits))
+        waits.update(*(implied[wait] for wait in waits))
         wanted = [one for one in dict.fromkeys(custom(opts.depends_on or [])) if one not in waits]
         further = set[pulumi.Resource]().union(*(implied.get(one, ()) for one in wanted))
         opts.depends_on = [one for one in wanted if one not in further]

@@ -60,8 +60,8 @@ def _templates_types(group: Resource, resources: Sequence[Resource]) -> list[Any
     used = group.uses.get("launchTemplate", ())
     return [
         kind
-        for one in resources
-        if one.urn in used and (kind := get(one.props, "instanceType")) is not None
+        for resource in resources
+        if resource.urn in used and (kind := get(resource.props, "instanceType")) is not None
     ]
 
 

@@ -79,5 +79,5 @@ def dearest(shapes: Sequence[tuple[Any, NodePrice]]) -> tuple[Any, NodePrice | N
     for nodes, price in shapes:
         if number(nodes) is None or price.most is None:
             return nodes, price
-    most = max(shapes, key=lambda one: one[0] * (one[1].most or 0), default=None)
+    most = max(shapes, key=lambda shape: shape[0] * (shape[1].most or 0), default=None)
     return (UNKNOWN, None) if most is None else most

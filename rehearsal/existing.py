@@ -36,7 +36,7 @@ class ExistingCluster:
         self, machines: Sequence[Machine], api: Callable[[], Api], *, real: str | None = None
     ) -> None:
         """`machines`: as an inventory lists them; `real`: the name of the one with a real node."""
-        self._groups = [_group(one, real=one["name"] == real) for one in machines]
+        self._groups = [_group(machine, real=machine["name"] == real) for machine in machines]
         self._api = api
 
     def node_groups(self) -> list[NodeGroup]:
@@ -67,7 +67,7 @@ def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
     """Adds the RuntimeClasses that the pools name: an existing cluster has them, and pods that name
     a missing one are refused."""
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
-    pools = [one.pool for one in settings.pools.values()] if settings and existing else []
+    pools = [pool.pool for pool in settings.pools.values()] if settings and existing else []
     for name in sorted({pool.runtime_class for pool in pools if pool.runtime_class}):
         kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
         body = kind | {"metadata": {"name": name}, "handler": "nvidia"}

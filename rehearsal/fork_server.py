@@ -147,11 +147,11 @@ def _learn(learnt: Path) -> None:
         # The SDKs' lazy packages run only when one of their attributes is read. A class in a module
         # of the same name would be hidden by that module if it were imported first.
         *packages, _ = itertools.accumulate(name.split("."), "{}.{}".format)
-        for each in [*packages, name]:
+        for package in [*packages, name]:
             try:
-                if each not in sys.modules:
-                    __import__(each)
-                hasattr(sys.modules.get(each), "anything")
+                if package not in sys.modules:
+                    __import__(package)
+                hasattr(sys.modules.get(package), "anything")
             except ImportError:
                 break
 

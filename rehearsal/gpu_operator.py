@@ -53,7 +53,7 @@ class GpuOperator:
     def __init__(self, api: Callable[[], Api], settings: Settings[Any] | None) -> None:
         self._api = api
         pools = settings.pools.values() if settings else ()
-        drivers = any("driver" in (each.pool.left_to_others or ()) for each in pools)
+        drivers = any("driver" in (pool.pool.left_to_others or ()) for pool in pools)
         self._parts = [part for part in _PARTS if part != "driver" or drivers]
         self._installed = False
 

@@ -57,13 +57,13 @@ def _network(ec2: Any, row: Mapping[str, Any], own: EksSettings) -> dict[str, An
     return {
         "vpc": [first, *more] if more else first,
         "subnets": {
-            one["SubnetId"]: {
-                "zone": one["AvailabilityZone"],
-                "cidr": one["CidrBlock"],
-                "out": way_out(one, tables),
-                **({"public": True} if one["MapPublicIpOnLaunch"] else {}),
+            subnet["SubnetId"]: {
+                "zone": subnet["AvailabilityZone"],
+                "cidr": subnet["CidrBlock"],
+                "out": way_out(subnet, tables),
+                **({"public": True} if subnet["MapPublicIpOnLaunch"] else {}),
             }
-            for one in subnets
+            for subnet in subnets
         },
     }
 

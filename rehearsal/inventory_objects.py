@@ -46,13 +46,13 @@ def _objects(cluster: InCluster, settings: Settings[Any], owner: str) -> list[di
     workloads = [
         *(_workload("DaemonSet", one) for one in daemons if is_plugin(one) or is_installer(one)),
         *(
-            _workload("Deployment", one)
-            for one in cluster.deployments
-            if is_autoscaler(one) or _is_karpenter(one)
+            _workload("Deployment", deployment)
+            for deployment in cluster.deployments
+            if is_autoscaler(deployment) or _is_karpenter(deployment)
         ),
     ]
     theirs = {one["metadata"]["name"]: one for one in cluster.namespaces if owner_of(one) != owner}
-    inside = {one["metadata"]["namespace"] for one in workloads}
+    inside = {workload["metadata"]["namespace"] for workload in workloads}
     named = [name for name in theirs if name in settings.namespaces or name in inside]
     classes = {*STACK_CLASSES, STORAGE_CLASS, *settings.runs.storage_classes}
     return [
@@ -70,7 +70,7 @@ def _objects(cluster: InCluster, settings: Settings[Any], owner: str) -> list[di
 
 def _is_karpenter(deployment: Object) -> bool:
     containers = deployment["spec"]["template"]["spec"]["containers"]
-    return any(f"/{KARPENTER}" in str(one["image"]) for one in containers)
+    return any(f"/{KARPENTER}" in str(container["image"]) for container in containers)
 
 
 def _environment(container: Object) -> dict[str, Any]:
@@ -81,11 +81,11 @@ def _environment(container: Object) -> dict[str, Any]:
 
 def _service_accounts(workloads: Iterable[Object]) -> Iterator[dict[str, Any]]:
     """The workloads' service accounts, without which the API server refuses their pods."""
-    for one in workloads:
-        if name := one["spec"]["template"]["spec"].get("serviceAccountName"):
-            metadata = {"name": name, "namespace": one["metadata"]["namespace"]}
+    for workload in workloads:
+        if name := workload["spec"]["template"]["spec"].get("serviceAccountName"):
+            metadata = {"name": name, "namespace": workload["metadata"]["namespace"]}
             yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-            if _is_karpenter(one):  # whose own rules are taken to suffice
+            if _is_karpenter(workload):  # whose own rules are taken to suffice
                 yield {
                     "apiVersion": "rbac.authorization.k8s.io/v1",
                     "kind": "ClusterRoleBinding",
@@ -115,9 +115,9 @@ def _workload(kind: str, one: Object) -> dict[str, Any]:
                 "spec": {key: pod[key] for key in _POD if pod.get(key)}
                 | {
                     "containers": [
-                        {key: each[key] for key in _CONTAINER if each.get(key)}
-                        | (_environment(each) if _is_karpenter(one) else {})
-                        for each in pod["containers"]
+                        {key: container[key] for key in _CONTAINER if container.get(key)}
+                        | (_environment(container) if _is_karpenter(one) else {})
+                        for container in pod["containers"]
                     ]
                 },
             },

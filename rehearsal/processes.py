@@ -158,9 +158,9 @@ def kill_tree(pid: int) -> None:
     """Sends SIGKILL to a process and all its descendants, itself first."""
     with suppress(psutil.NoSuchProcess):
         top = psutil.Process(pid)
-        for each in (top, *top.children(recursive=True)):
+        for child in (top, *top.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                each.kill()
+                child.kill()
 
 
 def marked(mark: str) -> Iterator[psutil.Process]:

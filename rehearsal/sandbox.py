@@ -226,7 +226,7 @@ class Sandbox:
     @property
     def providers(self) -> dict[str, str]:
         """Package -> the plugin that serves it, for the report."""
-        return {name: each.words for name, each in self._plugins.items()}
+        return {name: plugin.words for name, plugin in self._plugins.items()}
 
     @property
     def _official(self) -> dict[str, Path]:
@@ -403,7 +403,7 @@ class Sandbox:
     def _wait_for_owners(self, deployments: Sequence[Mapping[str, Any]]) -> None:
         """Waits until what runs in the owner's cluster is up, as it was long before the stack. What
         never is, such as an autoscaler without its rights, is reported by what it does not do."""
-        named = [one["metadata"] for one in deployments]
+        named = [deployment["metadata"] for deployment in deployments]
         names = {f"{each.get('namespace', 'default')}/{each['name']}" for each in named}
         deadline = time.monotonic() + OWNERS_SECONDS
         while time.monotonic() < deadline:

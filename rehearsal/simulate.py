@@ -24,7 +24,7 @@ def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
         control_plane = LocalControlPlane(folder, processes)
         ending.callback(control_plane.stop)
         served = cloud_simulators.serve(
-            next(name for name, each in PLATFORMS.items() if each.cloud == cloud),
+            next(name for name, platform in PLATFORMS.items() if platform.cloud == cloud),
             cloud_simulators.Rehearsed(
                 stack="simulated",
                 control_plane=control_plane,

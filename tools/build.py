@@ -42,7 +42,7 @@ def _build(program: Program, label: str) -> None:
         _say(f"{label}: building {program.version()}, usually {_clock(program.usually)}")
         compiler = go.command(program)
         with tempfile.TemporaryDirectory(prefix=f".{program.name}-", dir=cache_folder()) as name:
-            binaries = tuple(each for each in program.binaries if each not in found)
+            binaries = tuple(binary for binary in program.binaries if binary not in found)
             _compile(program, binaries, compiler, Path(name), label)
             os.rename(Path(name) / "out", folder)
         _say(f"{label}: done in {_clock(time.monotonic() - started)}")
@@ -94,7 +94,7 @@ def _compile(
             copy.chmod(0o644)
     for script in program.scripts:
         shutil.copy(program.source / script, out / script)
-    if absent := [each for each in binaries if not (out / each).is_file()]:
+    if absent := [binary for binary in binaries if not (out / binary).is_file()]:
         raise ToolError(f"{program.name}: the build yielded no {', '.join(absent)}")
 
 

@@ -33,8 +33,8 @@ def _not_a_cpu_instance_type(name: str) -> str | None:
     instance = catalog.instance_type(name)
     if instance is None:
         sizes: dict[str, list[str]] = {}
-        for each in catalog.CPU_INSTANCE_TYPES:
-            family, _, size = each.partition(".")
+        for kind in catalog.CPU_INSTANCE_TYPES:
+            family, _, size = kind.partition(".")
             sizes.setdefault(family, []).append(size)
         family = name.partition(".")[0]
         of = (

@@ -92,13 +92,13 @@ def declare_auto_mode(
     ]
     pools: list[pulumi.Resource] = [
         EksKarpenterPool(
-            one.name,
-            one,
+            node.name,
+            node,
             cluster=cluster,
             depends_on=eks.before_nodes,
             opts=cluster.component_options,
         )
-        for one in nodes
+        for node in nodes
     ]
     if eks.control_plane is not None:
         # Without it, NetworkPolicies are accepted and not enforced; in an existing cluster, it

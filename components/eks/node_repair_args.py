@@ -143,7 +143,7 @@ class EksNodeRepairArgs:
         defaults = [DCGM_UNREACHABLE] if self.enabled else []
         if self.enabled and counts_nvlink_errors(gpu_model):
             defaults.append(NVLINK_COUNTERS)
-        return [*self.overrides, *(each for each in defaults if finding(each) not in own)]
+        return [*self.overrides, *(default for default in defaults if finding(default) not in own)]
 
 
 def counts_nvlink_errors(gpu_model: str) -> bool:

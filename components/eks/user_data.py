@@ -125,7 +125,7 @@ def _toml(settings: Mapping[str, Any]) -> str:
     lines = [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in plain.items())]
     for key, entries in settings.items():
         if isinstance(entries, Mapping) and entries:
-            rows = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in entries.items())
+            rows = (f"{json.dumps(name)} = {json.dumps(entry)}" for name, entry in entries.items())
             lines += ["", f"[{table}.{key}]", *rows]
     return "\n".join(lines) + "\n" if settings else ""
 

@@ -64,8 +64,8 @@ def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perha
     if not expressions and not fields:
         return False
     return all_of([
-        *(requirement(one, labels, perhaps) for one in expressions),
-        *(_field(one, name) for one in fields),
+        *(requirement(expression, labels, perhaps) for expression in expressions),
+        *(_field(field, name) for field in fields),
     ])  # fmt: skip
 
 

@@ -492,7 +492,7 @@ def _owner_keys(platform: str, cluster: Any) -> Mapping[str, str]:
         return {}
     owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
     keys, own = (
-        {camel(one.name) for one in fields(each)} for each in (entry.settings.CLUSTER, owned)
+        {camel(field.name) for field in fields(each)} for each in (entry.settings.CLUSTER, owned)
     )
     default = "the cluster's owner decides it; drop it"
     return {

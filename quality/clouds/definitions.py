@@ -194,4 +194,4 @@ def _same(names: Mapping[str, Any], wanted: str) -> str | None:
     """The SDK's name for a field: the bridge uses plurals for lists."""
     word = _letters(wanted)
     plurals = (word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies")
-    return next((name for each in plurals for name in names if name.lower() == each), None)
+    return next((name for plural in plurals for name in names if name.lower() == plural), None)

@@ -89,7 +89,7 @@ class Source:
     def _map(self, given: Any) -> list[tuple[str, Any]]:
         given = self._value(given)
         if isinstance(given, _Call) and given.name.endswith("MergeSchemas"):
-            return [pair for each in given.arguments for pair in self._map(each)]
+            return [pair for argument in given.arguments for pair in self._map(argument)]
         return list(given.items())
 
     def _value(self, given: Any) -> Any:

@@ -26,10 +26,10 @@ def _alerts() -> Iterator[tuple[str, ...]]:
 
 
 def _measures() -> Iterator[tuple[str, ...]]:
-    for one in MEASURES:
-        assert one.metric in METRICS
-        sources = _sources(one.title, measures, "title")
-        yield one.title, one.unit, f"`{one.metric}`", sources
+    for measure in MEASURES:
+        assert measure.metric in METRICS
+        sources = _sources(measure.title, measures, "title")
+        yield measure.title, measure.unit, f"`{measure.metric}`", sources
 
 
 def _sources(name: str, of: Callable[[Source], Iterable[object]], key: str) -> str:

@@ -88,7 +88,7 @@ def platforms() -> str:
     own = ", ".join(f"[{row.title}]({name}.md)" for name, row in PLATFORMS.items())
     packages = [cloud.package for cloud in CLOUDS.values()]
     providers = ", ".join(
-        f"[{one}]({_REGISTRY}/{one}/installation-configuration/)" for one in packages
+        f"[{package}]({_REGISTRY}/{package}/installation-configuration/)" for package in packages
     )
     return f"Keys of cluster and pools: {own}.\n\nThe providers' own keys: {providers}."
 
@@ -163,7 +163,7 @@ class Setting:
 
     def marked(self, kind: type[T]) -> Sequence[T]:
         """The annotations of this class."""
-        return [each for each in self.annotations if isinstance(each, kind)]
+        return [annotation for annotation in self.annotations if isinstance(annotation, kind)]
 
     def inherited(self, kind: type[T]) -> Sequence[T]:
         """The annotations of this class, or those of the nearest enclosing block that has any."""
@@ -204,7 +204,7 @@ def settings_of(platform: str) -> Iterator[Setting]:
     own = PLATFORMS[platform].settings
     hidden = {f"gpuPools.{key}" for key in refused(own.CLUSTER, own.POOL)}
     for key, kind in blocks(platform).items():
-        yield from (each for each in settings(kind, f"{key}.") if each.key not in hidden)
+        yield from (setting for setting in settings(kind, f"{key}.") if setting.key not in hidden)
 
 
 def choices(hint: Any) -> tuple[Any, ...]:

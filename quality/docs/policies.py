@@ -35,8 +35,8 @@ def markdown() -> str:
         pods=table(
             ("namespace/kind/name", "controls", "directories of the node", "why"),
             (
-                (f"`{one.pattern}`", _codes(one.controls), _codes(one.paths), one.why)
-                for one in SYSTEM_PODS
+                (f"`{pod.pattern}`", _codes(pod.controls), _codes(pod.paths), pod.why)
+                for pod in SYSTEM_PODS
             ),
         ),
     )

@@ -141,9 +141,9 @@ def table(platform: str, stack: str) -> Table:
         for part in ("start", "skip", "preview_only")
     )
     silent = {
-        each: why
+        pod: why
         for key, why in document()["effects"][platform].get("skip", {}).items()
-        for each in _of_pods(key)
+        for pod in _of_pods(key)
         if stack not in MORE
     }
     known = {*silent, *not_here, *(change.key for change in changes)}
@@ -215,7 +215,7 @@ def running(platform: str, file: Path, also: Mapping[str, Any]) -> Iterator[Chan
     others["gpuPools"] = {"second": last[1]}
     shared = pods["value"][0]
     for block, kind in RUNNING.items():
-        own = [each for each in settings(kind.args) if each.outer is None]
+        own = [setting for setting in settings(kind.args) if setting.outer is None]
         for row in ({}, *pods["value"]):
             entry = {each.key: [row[each.key]] for each in own if each.key in row}
             if row and next(iter(row)) not in entry:
@@ -451,7 +451,7 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any("IMMUTABLE" in codes(error) for error in errors)
     # Whatever a refused change would have replaced remains.
-    lost = [] if refused else [one for one in plan.losses if one.type in NODES]
+    lost = [] if refused else [loss for loss in plan.losses if loss.type in NODES]
     said = {line: codes(line) for line in plan.warnings}
     warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
     recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]

@@ -178,7 +178,7 @@ def _document(
     differing = [each for each in found if set(each.answer.differs) - {"outputs"}]
     verdicts = [each.answer for each in differing]
     by_version = [each for each in differing if each.reason.startswith("Version.")]
-    previews = [each for each in answers if each.offline.unknown is not None]
+    previews = [answer for answer in answers if answer.offline.unknown is not None]
     outputs = [each.answer for each in found if "outputs" in each.answer.differs]
     return {
         "package": package,
@@ -187,7 +187,7 @@ def _document(
         "cases": len(answers),
         "same": _share(len(verdicts), len(answers)),
         "same but for versions": _share(len(verdicts) - len(by_version), len(answers)),
-        "verdicts": dict(sorted(Counter(each.official.short for each in answers).items())),
+        "verdicts": dict(sorted(Counter(answer.official.short for answer in answers).items())),
         "previews": len(previews),
         "same outputs": _share(len(outputs), len(previews)),
         "seconds": round(seconds),
@@ -198,7 +198,7 @@ def _document(
 
 
 def _rows(answers: Sequence[Answer], differ: Sequence[Answer], key: Any) -> list[dict[str, Any]]:
-    asked = Counter(key(each.case) for each in answers)
+    asked = Counter(key(answer.case) for answer in answers)
     bad = Counter(key(each.case) for each in differ)
     return [
         {"of": name, "cases": count, "differ": bad[name], "same": _share(bad[name], count)}
@@ -219,11 +219,11 @@ def _text(document: Mapping[str, Any]) -> Iterator[str]:
     for rows in (document["kinds"], document["types"]):
         yield table(head, [[r["of"], r["cases"], r["differ"], r["same"]] for r in rows])
         yield ""
-    for each in document["differences"]:
-        if not each["reason"]:
-            said = {name: each[name] for name in SAID if name in each}
-            case = f"{each['resource']} {each['kind']} {each['path']}"
-            yield f"no reason: {each['type']} {case}: {said}"
+    for difference in document["differences"]:
+        if not difference["reason"]:
+            said = {name: difference[name] for name in SAID if name in difference}
+            case = f"{difference['resource']} {difference['kind']} {difference['path']}"
+            yield f"no reason: {difference['type']} {case}: {said}"
     for row in document["stale"]:
         yield f"differs no more: {row}; drop it from {REASONS.name}"
     yield (

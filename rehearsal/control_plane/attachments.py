@@ -127,7 +127,7 @@ def _of_ingress(one: Object) -> Iterator[tuple[str, Any]]:
 
 def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str, Any]]:
     for route in routes:
-        parents = [_beside(route, each) for each in route["spec"].get("parentRefs") or ()]
+        parents = [_beside(route, ref) for ref in route["spec"].get("parentRefs") or ()]
         for rule in route["spec"].get("rules") or () if full_name(gateway) in parents else ():
             for backend in rule.get("backendRefs") or ():
                 yield _beside(route, backend), backend.get("port")
@@ -145,7 +145,7 @@ def _known(
     backends = [
         (service, ports[service].get(port, port)) for service, port in found if service in ports
     ]
-    return tuple(dict.fromkeys(each for each in backends if isinstance(each[1], int)))
+    return tuple(dict.fromkeys(backend for backend in backends if isinstance(backend[1], int)))
 
 
 class Attachments:
@@ -241,7 +241,7 @@ class Attachments:
             for each in now
             if each.kind == "disk" and each.uid in claims and not _has_volume(claims[each.uid])
         ]
-        errors = {each.uid: self._cloud.why_not_provisioned(each) for each in disks}
+        errors = {disk.uid: self._cloud.why_not_provisioned(disk) for disk in disks}
         errors = {uid: error for uid, error in errors.items() if error}
         for uid, error in errors.items():
             if self._refused.get(uid) != error:

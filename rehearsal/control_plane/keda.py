@@ -26,4 +26,4 @@ DEFINITION: Mapping[str, Any] = yaml.safe_load(
 def wanted(settings: Settings[Any] | None) -> bool:
     """Whether a service of the stack is scaled by KEDA."""
     services = settings.running["services"].values() if settings else ()
-    return any(one.scaling and one.scaling.prometheus for one in services)
+    return any(service.scaling and service.scaling.prometheus for service in services)

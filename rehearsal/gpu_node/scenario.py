@@ -177,7 +177,7 @@ class RealNodeRehearsal(Rehearsal):
         """With all GPUs requested twice, one sample runs, one waits; one without a request sees
         none, since NVIDIA's runtime takes no variables of unprivileged pods, as on EKS."""
         workloads = self._workloads()
-        asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
+        asking = [name for name, workload in workloads.items() if workload.get("gpus", 1)]
         without = [name for name in workloads if name not in asking]
         self._until(
             lambda: len(self._view.running(asking)) == 1,

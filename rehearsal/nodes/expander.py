@@ -48,8 +48,8 @@ def disordered(
 ) -> list[str]:
     """A line for each autoscaler whose priority expander has no valid order although it would
     choose among groups for the same pods. `read`: the ConfigMap of a namespace and a name."""
-    pods = Counter(_for_pods(one) for one in groups if one.known_as)
-    rivals = sorted(one.name for one in groups if one.known_as and pods[_for_pods(one)] > 1)
+    pods = Counter(_for_pods(group) for group in groups if group.known_as)
+    rivals = sorted(group.name for group in groups if group.known_as and pods[_for_pods(group)] > 1)
     return [
         f"{scaler}: its expander is priority, and ConfigMap {scaler.namespace}/{_CONFIG_MAP} has "
         f"no valid {_KEY}, so it tries {', '.join(rivals)} in no particular order"
@@ -75,23 +75,23 @@ def _placed(
 ) -> list[NodeGroup]:
     """The groups with their place; those that match nothing come last. Groups for the same pods are
     alternatives if their places differ."""
-    places = {one.name: _place(one, ranks) for one in groups if one.known_as}
-    pods = {one.name: _for_pods(one) for one in groups}
+    places = {group.name: _place(group, ranks) for group in groups if group.known_as}
+    pods = {group.name: _for_pods(group) for group in groups}
     found = []
-    for one in groups:
-        if one.name in places:
-            place, of = places[one.name], pods[one.name]
-            rivals = {places[name] for name, each in pods.items() if each == of and name in places}
-            choice = Choice(of=of, rank=place, migrates=False) if len(rivals) > 1 else one.choice
-            found.append(replace(one, place=place, choice=choice))
+    for group in groups:
+        if group.name in places:
+            place, of = places[group.name], pods[group.name]
+            rivals = {places[name] for name, pod in pods.items() if pod == of and name in places}
+            choice = Choice(of=of, rank=place, migrates=False) if len(rivals) > 1 else group.choice
+            found.append(replace(group, place=place, choice=choice))
         else:
-            found.append(one)
+            found.append(group)
     return found
 
 
 def _place(group: NodeGroup, ranks: Sequence[Sequence[re.Pattern[str]]]) -> int:
     for place, expressions in enumerate(ranks):
-        if any(one.search(group.known_as) for one in expressions):
+        if any(expression.search(group.known_as) for expression in expressions):
             return place
     return len(ranks)
 

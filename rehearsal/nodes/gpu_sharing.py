@@ -130,8 +130,8 @@ def refused(node: str, group: NodeGroup, sharing: GpuSharing, pods: Iterable[Obj
     for pod in pods:
         containers = pod["spec"]["containers"]
         asked = max(
-            int(((one.get("resources") or {}).get("limits") or {}).get(GPU, 0))
-            for one in containers
+            int(((container.get("resources") or {}).get("limits") or {}).get(GPU, 0))
+            for container in containers
         )
         if not asked or phase(pod) == "deleting" or sharing.replicas < 2:
             continue

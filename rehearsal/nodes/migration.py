@@ -40,18 +40,18 @@ def movable(
     if not any(group.choice and group.choice.rank for group in groups):
         return found
     for node in nodes:
-        own = next((one for one in groups if belongs(node, one)), None)
+        own = next((group for group in groups if belongs(node, group)), None)
         if own is None or own.choice is None or not own.choice.migrates:
             continue
         if not karpenters(node) or not _moves(node, pods, rules):
             continue
         better = [
-            one.name
-            for one in groups
-            if one.choice
-            and one.choice.of == own.choice.of
-            and one.choice.rank < own.choice.rank
-            and starts(one.name)
+            group.name
+            for group in groups
+            if group.choice
+            and group.choice.of == own.choice.of
+            and group.choice.rank < own.choice.rank
+            and starts(group.name)
         ]
         if better:
             name = node["metadata"]["name"]

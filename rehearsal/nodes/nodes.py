@@ -215,10 +215,10 @@ class Nodes:
             now = self._api.patch(path, {"spec": {"disruption": disruption}})
             # What Karpenter itself wrote meanwhile stays its own.
             others = [
-                one
-                for one in now["metadata"]["managedFields"]
-                if one.get("subresource")
-                and (one["manager"], one["operation"], one["subresource"]) not in known
+                field
+                for field in now["metadata"]["managedFields"]
+                if field.get("subresource")
+                and (field["manager"], field["operation"], field["subresource"]) not in known
             ]
             self._api.patch(path, {"metadata": {"managedFields": [*owners, *others]}})
         except ApiError as error:
@@ -297,7 +297,7 @@ class Nodes:
         self._migrate(groups)
         for node in self._queued.over:
             if node["metadata"]["name"] not in self._refused:
-                (own,) = (one for one in groups if belongs(node, one))
+                (own,) = (group for group in groups if belongs(node, group))
                 self._take(node, own.name, "run duration over")
         drained = self._unneeded.first({
             name: each

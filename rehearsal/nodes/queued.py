@@ -319,11 +319,11 @@ def nodes_for(
 ) -> int:
     """How many new nodes of the group this many pods with these labels need."""
     spread = any(
-        one["topologyKey"] == "kubernetes.io/hostname"
-        and one.get("whenUnsatisfiable") == "DoNotSchedule"
-        and (selector := one.get("labelSelector")) is not None
+        constraint["topologyKey"] == "kubernetes.io/hostname"
+        and constraint.get("whenUnsatisfiable") == "DoNotSchedule"
+        and (selector := constraint.get("labelSelector")) is not None
         and (selector.get("matchLabels") or {}).items() <= labels.items()
-        for one in spec.get("topologySpreadConstraints") or []
+        for constraint in spec.get("topologySpreadConstraints") or []
     )
     most = 1 if spread else min(
         int(quantity.parse(group.node.capacity.get(name, 0)) // amount)

@@ -140,7 +140,7 @@ def _missed(kept: NodeTemplate, template: NodeTemplate) -> str:
     before, after = (
         {
             **{f"label {key}": value for key, value in shape.labels.items()},
-            **{f"taint {each.key}": f"{each.value}:{each.effect}" for each in shape.taints},
+            **{f"taint {taint.key}": f"{taint.value}:{taint.effect}" for taint in shape.taints},
             **{f"resource {key}": value for key, value in shape.capacity.items()},
         }
         for shape in (kept, template)

@@ -89,7 +89,7 @@ class Zones:
     def _allowed(self, node: Object, group: NodeGroup) -> list[str]:
         """The group's zones that the node's claim allows."""
         metadata = node["metadata"]
-        owners = [each["name"] for each in metadata.get("ownerReferences") or []]
+        owners = [reference["name"] for reference in metadata.get("ownerReferences") or []]
         # Until Karpenter has registered the node, its host name is the only link.
         name = next(iter(owners), metadata["labels"]["kubernetes.io/hostname"])
         claim = self._api().get(f"{NODE_CLAIMS}/{name}")

@@ -47,8 +47,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
             teams = (config.get("gpu-cluster:teams") or {}).values()
             return [
                 *cluster.get("admins", ()),
-                *(member for one in teams for member in one["members"]),
-                *(arn for one in users for arn in one["principals"]),
+                *(member for team in teams for member in team["members"]),
+                *(arn for user in users for arn in user["principals"]),
             ]
         return ()
 

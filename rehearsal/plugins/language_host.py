@@ -118,8 +118,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> messages.GetProgramDependenciesResponse:
         return messages.GetProgramDependenciesResponse(
             dependencies=[
-                messages.DependencyInfo(name=each.name, version=each.version)
-                for each in metadata.distributions()
+                messages.DependencyInfo(name=distribution.name, version=distribution.version)
+                for distribution in metadata.distributions()
             ]
         )
 

@@ -34,7 +34,7 @@ def sizes(
         if (
             not isinstance(nodes, list)
             or not nodes
-            or not all(type(each) is int and each > 0 for each in nodes)
+            or not all(type(node) is int and node > 0 for node in nodes)
         ):
             raise wrong(
                 stack, f"{at}.nodes", f"{shown(nodes)} is not a list of numbers of machines; "

@@ -511,7 +511,7 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
         if not any(cidr.subnet_of(block) for block in blocks):
             has = " or ".join(map(str, blocks))
             raise wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {has}")
-        if other := next((n for n, each in subnets.items() if each.cidr.overlaps(cidr)), None):
+        if other := next((n for n, subnet in subnets.items() if subnet.cidr.overlaps(cidr)), None):
             raise wrong(stack, f"{at}.cidr", f"{cidr} overlaps {other}")
         subnets[str(name)] = Subnet(zone=zone, cidr=cidr, public=public, out=out)
     return Network(cidrs=blocks, subnets=subnets)

@@ -28,9 +28,9 @@ def machine_types(own: object) -> set[str]:
     """The machine types in a platform's settings, of GPU pools and others."""
     if is_dataclass(own):
         found = set[str]()
-        for one in fields(own):
-            value = getattr(own, one.name)
-            if one.name in ("machine_type", "instance_types"):
+        for field in fields(own):
+            value = getattr(own, field.name)
+            if field.name in ("machine_type", "instance_types"):
                 found |= {value} if isinstance(value, str) else {*(value or ())}
             else:
                 found |= machine_types(value)

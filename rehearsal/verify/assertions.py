@@ -235,7 +235,7 @@ def template_checks(
 
 def broken(checks: Iterable[Mapping[str, Any]]) -> list[str]:
     """The differences between templates and nodes, each with its pool."""
-    return [f"pool {each['pool']}: {line}" for each in checks for line in each["differences"]]
+    return [f"pool {check['pool']}: {line}" for check in checks for line in check["differences"]]
 
 
 def _of_cloud(shape: NodeTemplate, group: NodeGroup) -> NodeTemplate:

@@ -91,7 +91,7 @@ def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
 def _fits(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> bool:
     """Whether the pod fits a node of the group, in any of its zones."""
     zones = [group.in_zone(zone) for zone in group.zones] or [group]
-    return any(not mismatches(pod["spec"], _best_shape(each, snapshot)) for each in zones)
+    return any(not mismatches(pod["spec"], _best_shape(zone, snapshot)) for zone in zones)
 
 
 def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:

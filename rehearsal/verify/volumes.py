@@ -105,8 +105,8 @@ def mounts(
             writes=not source.get("readOnly") and _writes(pod, volume["name"]),
             annotations=pod["metadata"].get("annotations") or {},
             taints=tuple(
-                NodeTaint(key=one["key"], value=one.get("value", ""), effect=one["effect"])
-                for one in ((node or {}).get("spec") or {}).get("taints") or []
+                NodeTaint(key=taint["key"], value=taint.get("value", ""), effect=taint["effect"])
+                for taint in ((node or {}).get("spec") or {}).get("taints") or []
             ),
         )
 

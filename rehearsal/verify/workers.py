@@ -45,14 +45,14 @@ def crowded(pods: Iterable[Object], lives: Iterable[PodLife] = ()) -> list[str]:
 def reachable(pods: Iterable[Object], policies: Iterable[Object]) -> list[str]:
     """Workers with ports that other pods in the cluster can reach."""
     found: dict[str, str] = {}
-    policies = [each for each in policies if "Ingress" in each["spec"].get("policyTypes", ())]
+    policies = [policy for policy in policies if "Ingress" in policy["spec"].get("policyTypes", ())]
     for pod in workers(pods):
         ports = [p["containerPort"] for c in pod["spec"]["containers"] for p in c.get("ports", ())]
         own = [
-            each
-            for each in policies
-            if each["metadata"]["namespace"] == pod["metadata"]["namespace"]
-            and _selects(each["spec"].get("podSelector") or {}, pod)
+            policy
+            for policy in policies
+            if policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            and _selects(policy["spec"].get("podSelector") or {}, pod)
         ]
         if not ports:
             continue

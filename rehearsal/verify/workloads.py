@@ -57,11 +57,11 @@ def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
         Workload(
             kind="Job",
             namespace=metadata.get("namespace") or "default",
-            name=f"{metadata['name']}-{each['name']}-{number}",
+            name=f"{metadata['name']}-{job['name']}-{number}",
             derived=True,
         )
-        for each in job_set["spec"]["replicatedJobs"]
-        for number in range(int(each.get("replicas", 1)))
+        for job in job_set["spec"]["replicatedJobs"]
+        for number in range(int(job.get("replicas", 1)))
     ]
 
 

@@ -185,7 +185,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
             # A grant gives the permission just like the policy.
             pages = kms.get_paginator("list_grants").paginate(KeyId=key)
             granted += [
-                str(one.get("GranteePrincipal")) for page in pages for one in page["Grants"]
+                str(grant.get("GranteePrincipal")) for page in pages for grant in page["Grants"]
             ]
     except Exception as error:
         yield Finding(about=about, word="unknown", reason=unknown(error).reason)

@@ -140,7 +140,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     held = _held(ec2, cluster.name)
     demands = []
     for name, types, most, waiting, places in groups:
-        known = [row for each in types if (row := catalog.instance_type(each)) is not None]
+        known = [row for kind in types if (row := catalog.instance_type(kind)) is not None]
         each_node = max(row.addresses(pods) for row in known)
         there = [place for place in places if place in rows]
         demands.append((name, there, most * each_node + waiting))
@@ -172,7 +172,7 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
     tables = route_tables(ec2, vpc)
     within = [{"Name": "vpc-id", "Values": [vpc]}]
     endpoints = listed(ec2, "vpc_endpoints", "VpcEndpoints", within)
-    interfaces = any(one["VpcEndpointType"] == "Interface" for one in endpoints)
+    interfaces = any(endpoint["VpcEndpointType"] == "Interface" for endpoint in endpoints)
     for subnet in subnets:
         table = _table_of(tables, subnet["SubnetId"])
         reason = _no_way_out(subnet, table)
@@ -207,7 +207,7 @@ def way_out(subnet: Row, tables: Sequence[Row]) -> Literal["nat", "internet", "n
 def _table_of(tables: Sequence[Row], subnet: str) -> Row | None:
     """The route table of the subnet, or else the VPC's main one."""
     for table in tables:
-        if any(one.get("SubnetId") == subnet for one in table["Associations"]):
+        if any(association.get("SubnetId") == subnet for association in table["Associations"]):
             return table
     return next((t for t in tables if any(a.get("Main") for a in t["Associations"])), None)
 

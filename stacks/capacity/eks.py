@@ -295,8 +295,8 @@ class AwsQuotas:
         except Exception as error:
             return unknown(error)
         tags = [{tag["Key"]: tag["Value"] for tag in row.get("Tags", ())} for row in rows]
-        return len([each for each in tags if not own or (
-            AWS_TAG in each and each.get("Name") in need.pools
+        return len([tag for tag in tags if not own or (
+            AWS_TAG in tag and tag.get("Name") in need.pools
         )])  # fmt: skip
 
     def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:

@@ -78,7 +78,7 @@ def _acts_on(reason: str, settings: EksSettings) -> bool:
     """Whether a pool's healthy nodes are replaced for this reason of a node condition. Karpenter
     replaces them for every one that the agent reports."""
     cluster = settings.cluster
-    pools = [each.args for each in settings.pools.values()]
+    pools = [pool.args for pool in settings.pools.values()]
     affected = [pool for pool in pools if counts_nvlink_errors(pool.gpu_model)]
     if not SCALERS[cluster.scaler].node_groups:
         karpenter = cluster.karpenter

@@ -112,7 +112,7 @@ def nodes(own: GkeSettings) -> dict[str, Nodes]:
 
 def pool_gpus(pools: Pools) -> dict[str, int]:
     """Pool -> physical GPUs at `maxNodes`."""
-    return {name: one.pool.gpus_per_node * one.pool.bounds[1] for name, one in pools.items()}
+    return {name: pool.pool.gpus_per_node * pool.pool.bounds[1] for name, pool in pools.items()}
 
 
 def reservations(pools: Pools) -> list[Reservation]:
@@ -121,15 +121,15 @@ def reservations(pools: Pools) -> list[Reservation]:
     return [
         Reservation(
             pool=name,
-            reservation=one.args.reservation,
-            types=(machine(one.args.machine_type, one.args.gpu_model.name, one.args.gpus),),
+            reservation=pool.args.reservation,
+            types=(machine(pool.args.machine_type, pool.args.gpu_model.name, pool.args.gpus),),
             places="zones",
-            zones=tuple(one.places),
-            each_zone=not one.args.fallback,
-            nodes=0 if one.args.fallback else one.pool.bounds[1],
+            zones=tuple(pool.places),
+            each_zone=not pool.args.fallback,
+            nodes=0 if pool.args.fallback else pool.pool.bounds[1],
         )
-        for name, one in pools.items()
-        if one.args.reservation is not None
+        for name, pool in pools.items()
+        if pool.args.reservation is not None
     ]
 
 

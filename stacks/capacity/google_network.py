@@ -230,7 +230,7 @@ def _routes(
     """The routes of a network, and the one that leads to the internet, if any."""
     # A route with tags applies to machines with these; GKE's have none by default.
     routes = [one for one in listed if _last(one["network"]) == vpc and not one.get("tags")]
-    out = (one for one in routes if one["destRange"] == _ANYWHERE)
+    out = (route for route in routes if route["destRange"] == _ANYWHERE)
     return routes, min(out, key=_order, default=None)
 
 

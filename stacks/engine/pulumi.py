@@ -144,4 +144,4 @@ def errors(stdout: str) -> list[str]:
         return []
     diagnostics: Any = document.get("diagnostics") if isinstance(document, dict) else None
     lines = diagnostics if isinstance(diagnostics, list) else []
-    return [str(one.get("message", "")) for one in lines if one.get("severity") == "error"]
+    return [str(line.get("message", "")) for line in lines if line.get("severity") == "error"]

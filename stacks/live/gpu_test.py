@@ -67,7 +67,7 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> 
     name = job_name(pool)
     if job is None:
         return f"Job {name} does not exist: run pulumi up"
-    ended = {one["type"] for one in (job.get("status") or {}).get("conditions") or []}
+    ended = {condition["type"] for condition in (job.get("status") or {}).get("conditions") or []}
     if not pods and ended & {"Complete", "Failed"}:
         return (
             f"Job {name} has ended, and its pod was removed with its node: raise "

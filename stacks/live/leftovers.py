@@ -123,11 +123,11 @@ class Objects:
     def of_stack(self, owner: str, *, karpenter: bool) -> "Objects":
         """Those that a destroy in an existing cluster affects: claims of the stack, and all
         NodePools if it deletes its own Karpenter. Other objects stay there."""
-        claims = [one for one in self.claims if owner_of(one) == owner]
-        names = {full_name(one) for one in claims}
+        claims = [claim for claim in self.claims if owner_of(claim) == owner]
+        names = {full_name(claim) for claim in claims}
         return Objects(
             claims=claims,
-            volumes=[one for one in self.volumes if _claim_of(one) in names],
+            volumes=[volume for volume in self.volumes if _claim_of(volume) in names],
             node_pools=self.node_pools if karpenter else (),
             node_claims=self.node_claims if karpenter else (),
         )
@@ -151,13 +151,13 @@ def leftovers(cloud: str, objects: Objects, owner: str = "") -> list[Leftover]:
     ]
     if cloud == "google":
         result += [
-            Leftover(kind="Service", name=full_name(one), what=_NEGS,
-                     remove=_delete("Service", one["metadata"]))
-            for one in services
-            if one["spec"].get("type") != "LoadBalancer" and _exposed(one)
+            Leftover(kind="Service", name=full_name(service), what=_NEGS,
+                     remove=_delete("Service", service["metadata"]))
+            for service in services
+            if service["spec"].get("type") != "LoadBalancer" and _exposed(service)
         ]  # fmt: skip
-    owned = {full_name(one) for one in claims if owner and owner_of(one) == owner}
-    claim_names = {full_name(one) for one in claims}
+    owned = {full_name(claim) for claim in claims if owner and owner_of(claim) == owner}
+    claim_names = {full_name(claim) for claim in claims}
     for volume in objects.volumes:
         one = _of_volume(volume, claim_names, owned)
         result += [one] if one else []

@@ -179,7 +179,7 @@ def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
     outputs = [
         row.get("outputs") or {} for row in resources(deployment) if row["type"].startswith("aws:")
     ]
-    regions = {str(each["region"]) for each in outputs if "region" in each}
+    regions = {str(output["region"]) for output in outputs if "region" in output}
     aws = {region: clouds.aws(region) for region in regions}
     return list(duplicates(deployment, aws))
 
@@ -192,27 +192,27 @@ def _is_kept(one: Interrupted) -> bool:
 def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> dict[str, str]:
     """URN -> the cloud's name of each resource that may have been created."""
     found = {}
-    for one in recovery.operations:
-        if not one.may_be_there:
+    for operation in recovery.operations:
+        if not operation.may_be_there:
             continue
         try:
-            names = _names(one, clouds)
+            names = _names(operation, clouds)
         except LookupError as error:
             raise RecoveryError(str(error)) from None
         except NotOursError as error:
-            recovery.notes.append(f"{one.name}: {error}")
+            recovery.notes.append(f"{operation.name}: {error}")
             continue
         if names is None:
             recovery.notes.append(
-                f"{one.name}: look for it manually, because its ID is not in its inputs"
+                f"{operation.name}: look for it manually, because its ID is not in its inputs"
             )
             continue
-        fresh = [name for name in names if name not in identities(deployment, one.type)]
+        fresh = [name for name in names if name not in identities(deployment, operation.type)]
         if len(fresh) == 1:
-            found[one.urn] = fresh[0]
+            found[operation.urn] = fresh[0]
         elif fresh:
             recovery.notes.append(
-                f"{one.name}: one of {', '.join(fresh)} may be it: check manually"
+                f"{operation.name}: one of {', '.join(fresh)} may be it: check manually"
             )
     return found
 

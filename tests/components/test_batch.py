@@ -61,9 +61,9 @@ def batch(**changes: Any) -> Recording:
 def of(recording: Recording, kind: str, name: str) -> Registration:
     """The Kubernetes object of this kind and name."""
     (found,) = [
-        each
-        for each in recording.resources
-        if each.type.endswith(f":{kind}") and each.inputs["metadata"]["name"] == name
+        resource
+        for resource in recording.resources
+        if resource.type.endswith(f":{kind}") and resource.inputs["metadata"]["name"] == name
     ]
     return found
 
@@ -274,7 +274,7 @@ def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
         data = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
         gates = json.loads(data["controller_manager_config.yaml"])["featureGates"]
         rules = of(recording, "ClusterRole", "kueue-controller-manager").inputs["rules"]
-        changes = any("pods" in each["resources"] and "patch" in each["verbs"] for each in rules)
+        changes = any("pods" in rule["resources"] and "patch" in rule["verbs"] for rule in rules)
         return gates["TopologyAwareScheduling"], changes
 
     assert placing(near()) == (True, True)
@@ -328,7 +328,7 @@ def test_a_queue_is_there_in_each_of_its_namespaces() -> None:
     """And takes jobs from no other."""
     recording = batch()
     queues = [each.inputs for each in recording.of(f"{KUEUE}:LocalQueue")]
-    assert [(each["metadata"]["namespace"], each["spec"]) for each in queues] == [
+    assert [(queue["metadata"]["namespace"], queue["spec"]) for queue in queues] == [
         ("default", {"clusterQueue": "q"}),
         ("team", {"clusterQueue": "q"}),
     ]
@@ -342,11 +342,11 @@ def test_a_controller_begins_with_a_definition_that_every_version_of_it_has() ->
     recording = batch()
     for source, first in BATCH_DEFINITIONS.items():
         ours = [
-            each
-            for each in recording.resources
-            if each.type.startswith("kubernetes:")
-            and (f"{source}.x-k8s.io" in each.name or each.name.startswith(source))
-            and each.name != first
+            resource
+            for resource in recording.resources
+            if resource.type.startswith("kubernetes:")
+            and (f"{source}.x-k8s.io" in resource.name or resource.name.startswith(source))
+            and resource.name != first
         ]
         assert len(ours) >= 9
         home = f"{source}-system"
@@ -391,13 +391,13 @@ def test_no_controller_may_read_a_secret_of_others() -> None:
 def test_only_what_is_asked_for_is_there() -> None:
     """Without queues no Kueue, without jobSet no JobSet, of which Kueue then knows nothing."""
     queueless = batch(queues={})
-    assert not [each for each in queueless.resources if "kueue" in each.name]
+    assert not [resource for resource in queueless.resources if "kueue" in resource.name]
     alone = batch(job_set=False)
-    assert not [each for each in alone.resources if "jobset" in each.name]
+    assert not [resource for resource in alone.resources if "jobset" in resource.name]
     text = json.dumps([each.inputs for each in alone.resources if "webhook" in each.name])
     assert "jobset" not in text
     nothing = record(lambda: declare_batch(None, cluster=cluster([TRAIN])))
-    assert [each.type for each in nothing.resources] == ["pulumi:providers:kubernetes"]
+    assert [resource.type for resource in nothing.resources] == ["pulumi:providers:kubernetes"]
 
 
 def test_workers_bring_the_driver_where_nobody_else_does() -> None:
@@ -478,17 +478,17 @@ def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:
     found = batch(queues={"q": queue, "r": QueueArgs(pools=["shared"], groups=["students"])})
     roles = found.of("kubernetes:rbac.authorization.k8s.io/v1:Role")
     bindings = found.of("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
-    submit = [each for each in roles if each.inputs["metadata"]["name"] == "submit-jobs"]
+    submit = [role for role in roles if role.inputs["metadata"]["name"] == "submit-jobs"]
     assert {each.inputs["metadata"]["namespace"] for each in submit} == {"default", "team"}
     rights = {(*rule["apiGroups"], *rule["resources"]) for rule in submit[0].inputs["rules"]}
     assert ("jobset.x-k8s.io", "jobsets") in rights
     assert ("", "secrets") not in rights
     assert {
-        each.inputs["metadata"]["namespace"]: [one["name"] for one in each.inputs["subjects"]]
-        for each in bindings
-        if each.inputs["roleRef"]["name"] == "submit-jobs"
+        binding.inputs["metadata"]["namespace"]: [one["name"] for one in binding.inputs["subjects"]]
+        for binding in bindings
+        if binding.inputs["roleRef"]["name"] == "submit-jobs"
     } == {"default": ["researchers", "students"], "team": ["researchers"]}
-    assert not [each for each in batch().resources if "submit-jobs" in each.name]
+    assert not [resource for resource in batch().resources if "submit-jobs" in resource.name]
 
 
 def test_a_budget_keeps_all_workers_of_a_training_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -553,7 +553,7 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     assert (hard["a"]["pods"], len(hard["x"])) == ("100", 1)
     subjects = {
         each.inputs["metadata"]["namespace"]: [
-            (one["kind"], one["name"]) for one in each.inputs["subjects"]
+            (subject["kind"], subject["name"]) for subject in each.inputs["subjects"]
         ]
         for each in recording.of("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
         if each.inputs["metadata"]["name"] == "submit-jobs"

@@ -180,7 +180,7 @@ def test_the_plugin_gets_gpus_whatever_the_nodes_runtime_accepts(
     assert container["securityContext"] == security
     assert env(spec).get("DEVICE_LIST_STRATEGY") == strategy
     paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
-    mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     assert ("/" in paths.values()) is ("/driver-root" in mounts) is host_root
     if host_root:
         root = mounts["/driver-root"]

@@ -96,11 +96,11 @@ def test_users_have_entries_groups_and_namespaces_and_are_no_admins() -> None:
     assert groups == {ADMIN: None, ml: ["researchers", "readers", "students"], ops: ["readers"]}
     policies = found.of("aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
     assert {
-        (each.inputs["principalArn"], each.inputs["policyArn"].rpartition("/")[2]): (
-            each.inputs["accessScope"].get("namespaces"),
-            each.delete_before_replace,
+        (policy.inputs["principalArn"], policy.inputs["policyArn"].rpartition("/")[2]): (
+            policy.inputs["accessScope"].get("namespaces"),
+            policy.delete_before_replace,
         )
-        for each in policies
+        for policy in policies
     } == {
         (ADMIN, "AmazonEKSClusterAdminPolicy"): (None, False),
         (ml, "AmazonEKSEditPolicy"): (["team-a", "team-b"], True),
@@ -120,8 +120,8 @@ def test_a_key_of_disks_encrypts_every_disk() -> None:
     )  # fmt: skip
     stack = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
     templates = stack.of("aws:ec2/launchTemplate:LaunchTemplate")
-    disks = [each["ebs"]["kmsKeyId"] for one in templates
-             for each in one.inputs["blockDeviceMappings"]]  # fmt: skip
+    disks = [mapping["ebs"]["kmsKeyId"] for template in templates
+             for mapping in template.inputs["blockDeviceMappings"]]  # fmt: skip
     assert disks == [key] * len(templates)
     storage = stack.one("kubernetes:storage.k8s.io/v1:StorageClass")
     assert storage.inputs["parameters"]["kmsKeyId"] == key

@@ -61,9 +61,9 @@ def test_a_pool_is_a_node_pool_with_a_node_class() -> None:
         cpu_pools={"loaders": EksCpuPoolArgs(instance_types=["m7i.xlarge"])},
     )
     classes = {
-        one.inputs["metadata"]["name"]: one.inputs["spec"]
-        for one in stack.resources
-        if one.type == "kubernetes:eks.amazonaws.com/v1:NodeClass"
+        resource.inputs["metadata"]["name"]: resource.inputs["spec"]
+        for resource in stack.resources
+        if resource.type == "kubernetes:eks.amazonaws.com/v1:NodeClass"
     }
     spec = classes["train-gpu"]
     assert spec["role"] == "k8s-ml-nodes"

@@ -73,7 +73,7 @@ def test_each_choice_of_an_order_is_a_node_group() -> None:
     """All of them have the pool's labels and bounds; only how they buy their nodes differs."""
     stack = declare({"l4": ORDERED}, autoscaler=EksAutoscalerArgs(expander="most-pods"))
     groups = {one.name: one.inputs for one in stack.of("aws:eks/nodeGroup:NodeGroup")}
-    bought = {name: one["capacityType"] for name, one in groups.items() if "l4" in name}
+    bought = {name: group["capacityType"] for name, group in groups.items() if "l4" in name}
     assert bought == {"l4_spot": "SPOT", "l4_reservation": "ON_DEMAND", "l4_on-demand": "ON_DEMAND"}
     labels = [groups[name]["labels"] for name in bought]
     assert labels[0]["gpu-cluster/pool"] == "l4"

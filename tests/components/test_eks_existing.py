@@ -59,7 +59,7 @@ def test_nothing_of_the_cluster_is_declared() -> None:
     nothing is left to the deletion of the cluster, which outlives the stack."""
     runs = Runs(accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})})
     found = declare(runs, **REACHED)
-    assert {each.type for each in found.resources if each.custom} == {
+    assert {resource.type for resource in found.resources if resource.custom} == {
         "aws:autoscaling/tag:Tag", "aws:ec2/launchTemplate:LaunchTemplate",
         "aws:eks/accessEntry:AccessEntry", "aws:eks/nodeGroup:NodeGroup",
         "aws:eks/podIdentityAssociation:PodIdentityAssociation", "aws:iam/role:Role",
@@ -293,7 +293,7 @@ def test_the_cluster_s_own_karpenter_launches_the_pools() -> None:
     assert custom(stack, "EC2NodeClass")["role"] == "KarpenterNodeRole"
     assert custom(stack, "NodePool")["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
     assert not stack.of("kubernetes:apps/v1:Deployment")
-    assert not [one for one in stack.resources if one.type.startswith("aws:iam")]
+    assert not [resource for resource in stack.resources if resource.type.startswith("aws:iam")]
     cpu = declare(
         scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups, pools={},
         cpu_pools={"loaders": LOADERS}, **REACHED,

@@ -25,9 +25,9 @@ CUSTOM, CLUSTER = "kubernetes:karpenter", "aws:eks/cluster:Cluster"
 def objects(stack: Recording, kind: str) -> dict[str, dict[str, Any]]:
     """Name -> spec of the objects of Karpenter's kind, each as its definition has it."""
     found = {
-        one.inputs["metadata"]["name"]: one.inputs["spec"]
-        for one in stack.resources
-        if one.type.startswith(CUSTOM) and one.inputs["kind"] == kind
+        resource.inputs["metadata"]["name"]: resource.inputs["spec"]
+        for resource in stack.resources
+        if resource.type.startswith(CUSTOM) and resource.inputs["kind"] == kind
     }
     for spec in found.values():
         # The mocks call a subnet `<name>-id`.
@@ -130,7 +130,7 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
     assert {"id": "sg-0123456789abcdef0"} in node["securityGroupSelectorTerms"]
     assert node["metadataOptions"]["httpPutResponseHopLimit"] == 2
     assert node["tags"] == {"Name": "train-gpu", "team": "ml"}
-    assert {one["ebs"]["kmsKeyID"] for one in node["blockDeviceMappings"]} == {
+    assert {mapping["ebs"]["kmsKeyID"] for mapping in node["blockDeviceMappings"]} == {
         "arn:aws:kms:us-east-1:123456789012:key/0a1b2c"
     }
     assert [one["ebs"]["volumeSize"] for one in node["blockDeviceMappings"]] == ["4Gi", "200Gi"]
@@ -275,7 +275,7 @@ def test_it_hears_of_interruptions(stack: Recording) -> None:
     targets = stack.of("aws:cloudwatch/eventTarget:EventTarget")
     assert len(targets) == len(patterns) == 5
     queue = "arn:aws:sqs:us-east-1:123456789012:k8s-ml-karpenter"
-    assert {one.inputs["arn"] for one in targets} == {queue}
+    assert {target.inputs["arn"] for target in targets} == {queue}
 
 
 def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
@@ -292,22 +292,22 @@ def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
 def test_rules_of_the_longest_cluster_name_have_names() -> None:
     """EventBridge takes names of 64 characters, 8 of which are the automatic suffix."""
     rules = launched(name="k" * 100).of("aws:cloudwatch/eventRule:EventRule")
-    assert max(len(one.name) for one in rules) <= 64 - 8
+    assert max(len(rule.name) for rule in rules) <= 64 - 8
 
 
 def test_nodes_are_gone_before_what_they_need(stack: Recording) -> None:
     """A destroy deletes the NodePool, whose nodes Karpenter terminates, and then Karpenter: objects
     that went with the cluster would leave instances behind."""
-    pools = [one for one in stack.resources if one.inputs.get("kind") == "NodePool"]
+    pools = [resource for resource in stack.resources if resource.inputs.get("kind") == "NodePool"]
     assert pools
-    assert all(not one.deleted_with for one in pools)
+    assert all(not pool.deleted_with for pool in pools)
     needed = [
         *stack.of("kubernetes:apps/v1:Deployment"),
         *stack.of("aws:eks/podIdentityAssociation:PodIdentityAssociation"),
         *stack.of("aws:iam/instanceProfile:InstanceProfile"),
         *stack.of("aws:eks/nodeGroup:NodeGroup"),
         *stack.of("aws:ec2/natGateway:NatGateway"),
-        *(one for one in stack.resources if one.name == "train-gpu-class"),
+        *(resource for resource in stack.resources if resource.name == "train-gpu-class"),
         *(
             one
             for one in stack.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")

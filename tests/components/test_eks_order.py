@@ -23,7 +23,7 @@ def outlived_by() -> dict[str, frozenset[str]]:
 def _outlived_by(values: dict[str, Any]) -> dict[str, frozenset[str]]:
     """Resource -> all that must stand before it, and is deleted after it; `type::name` each."""
     recording = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
-    return {each.key: recording.before(each) for each in recording.resources}
+    return {resource.key: recording.before(resource) for resource in recording.resources}
 
 
 @pytest.mark.parametrize("group", [GPU_GROUP, SYSTEM_GROUP])

@@ -85,7 +85,7 @@ def test_a_queued_pool_starts_the_nodes_of_a_request_together() -> None:
         86_400,
     ]
     assert POOL["pool_run_duration_seconds"] == "GPU pool"
-    assert "cloud.google.com/gke-queued" in [each.key for each in pool.tolerations]
+    assert "cloud.google.com/gke-queued" in [toleration.key for toleration in pool.tolerations]
 
 
 @pytest.mark.parametrize(

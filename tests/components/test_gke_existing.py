@@ -81,15 +81,15 @@ def test_nothing_of_the_cluster_is_declared() -> None:
     loaders = GkeCpuPoolArgs(machine_type="n2-standard-4", zones=["us-central1-b"], min_nodes=2)
     network = GkeExistingNetworkArgs(vpc="main")
     found = declare(runs, **REACHED, network=network, cpu_pools={"loaders": loaders})
-    assert {each.type for each in found.resources if each.custom} == {
+    assert {resource.type for resource in found.resources if resource.custom} == {
         "gcp:container/nodePool:NodePool", "gcp:projects/iAMMember:IAMMember",
         "gcp:projects/service:Service", "gcp:serviceaccount/account:Account",
         "gcp:storage/bucketIAMMember:BucketIAMMember",
         "kubernetes:storage.k8s.io/v1:StorageClass", "pulumi:providers:kubernetes",
     }  # fmt: skip
-    assert not [each.name for each in found.resources if each.deleted_with]
+    assert not [resource.name for resource in found.resources if resource.deleted_with]
     pools = {each.name: each.inputs for each in found.of(NODE_POOL)}
-    assert {each["cluster"] for each in pools.values()} == {CLUSTER}
+    assert {pool["cluster"] for pool in pools.values()} == {CLUSTER}
     assert pools["loaders"]["initialNodeCount"] == 2
     (storage,) = found.of("kubernetes:storage.k8s.io/v1:StorageClass")
     assert storage.inputs["parameters"]["network"] == "main"

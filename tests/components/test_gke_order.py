@@ -23,9 +23,9 @@ def recording() -> Recording:
 def waiting(recording: Recording) -> set[tuple[str, str]]:
     """Type and name of what waits for the pool of CPU nodes, and is made in the cluster."""
     return {
-        (each.type, each.name)
-        for each in recording.resources
-        if each.custom and any(urn.endswith(SYSTEM_POOL) for urn in each.depends_on)
+        (resource.type, resource.name)
+        for resource in recording.resources
+        if resource.custom and any(urn.endswith(SYSTEM_POOL) for urn in resource.depends_on)
     }
 
 

@@ -88,7 +88,7 @@ def selected(spec: Mapping[str, Any]) -> list[dict[str, list[str]]]:
     """The node selector's alternatives: key -> values."""
     required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     return [
-        {one["key"]: one["values"] for one in term["matchExpressions"]}
+        {expression["key"]: expression["values"] for expression in term["matchExpressions"]}
         for term in required["nodeSelectorTerms"]
     ]
 

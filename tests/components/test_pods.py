@@ -51,12 +51,12 @@ def test_gke_grants_each_bucket_to_the_account_itself(stack: str) -> None:
     )
     grants = found.of("gcp:storage/bucketIAMMember:BucketIAMMember")
     assert {
-        (each.inputs["bucket"], each.inputs["role"], each.inputs["member"]) for each in grants
+        (grant.inputs["bucket"], grant.inputs["role"], grant.inputs["member"]) for grant in grants
     } == {
         ("data", "roles/storage.objectViewer", MEMBER),
         ("out", "roles/storage.objectUser", MEMBER),
     }
-    assert all(any("Cluster" in urn for urn in each.depends_on) for each in grants)
+    assert all(any("Cluster" in urn for urn in grant.depends_on) for grant in grants)
     cluster = found.one("gcp:container/cluster:Cluster")
     driver = {"gcsFuseCsiDriverConfig": {"enabled": True}}
     assert cluster.inputs.get("addonsConfig") == (driver if stack == "train-gke" else None)
@@ -68,13 +68,13 @@ def test_gke_grants_each_bucket_to_the_account_itself(stack: str) -> None:
     assert {"gke-gcsfuse/cpu-limit", "gke-gcsfuse/ephemeral-storage-limit"} <= notes.keys()
     assert template["spec"]["serviceAccountName"] == "trainer"
     assert template["spec"]["automountServiceAccountToken"] is False
-    volumes = {each["name"]: each for each in template["spec"]["volumes"]}
+    volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     attributes = {"bucketName": "data", "mountOptions": "implicit-dirs"}
     assert volumes["data"]["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes, "readOnly": True,
     }  # fmt: skip
     assert "readOnly" not in volumes["out"]["csi"]
-    mounts = {each["name"]: each for each in template["spec"]["containers"][0]["volumeMounts"]}
+    mounts = {mount["name"]: mount for mount in template["spec"]["containers"][0]["volumeMounts"]}
     assert mounts["data"] == {"name": "data", "mountPath": "/data", "readOnly": True}
     assert mounts["out"] == {"name": "out", "mountPath": "/out"}
 
@@ -208,7 +208,7 @@ def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
     assert claims["trainer.data"]["volumeName"] == "default.trainer.data"
     assert claims["trainer.data"]["storageClassName"] == ""
     spec = pod(found)["spec"]
-    named = {each["name"]: each for each in spec["volumes"]}
+    named = {volume["name"]: volume for volume in spec["volumes"]}
     assert named["data"]["persistentVolumeClaim"] == {"claimName": "trainer.data"}
 
 
@@ -226,7 +226,7 @@ def test_no_two_accounts_meet_in_one_name(stack: str) -> None:
     claims = {"a-b-data": {"size": "1Gi", "namespace": "team"}}
     teams: dict[str, dict[str, str]] = {"team": {}, "team-a": {}}
     found = declared(stack, serviceAccounts=ALIKE, volumeClaims=claims, namespaces=teams)
-    urns = [each.urn for each in found.resources]
+    urns = [resource.urn for resource in found.resources]
     assert len(urns) == len(set(urns))
     assert len(found.of("gcp:storage/bucketIAMMember:BucketIAMMember")) in (0, 3)
     for kind, made in (("PersistentVolume", 3), ("PersistentVolumeClaim", 4)):
@@ -374,7 +374,7 @@ def test_a_claim_and_who_mounts_it_are_deleted_themselves(stack: str) -> None:
     if stack == "train":
         pools["train-gpu"]["zones"] = ["us-east-1a"]
     found = declared(stack, volumeClaims=claims, gpuPools=pools, job={"volumes": volumes})
-    kept = [each for each in found.resources if each.type.startswith("kubernetes:")]
+    kept = [resource for resource in found.resources if resource.type.startswith("kubernetes:")]
     themselves = {each.type for each in kept if not each.deleted_with}
     assert themselves - {"kubernetes:core/v1:PersistentVolume"} == {
         "kubernetes:core/v1:PersistentVolumeClaim", "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
@@ -474,7 +474,7 @@ def test_a_workload_has_the_same_parts(kind: str) -> None:
     assert container["envFrom"] == [
         {"secretRef": {"name": "token"}}, {"configMapRef": {"name": "settings"}},
     ]  # fmt: skip
-    volumes = {each["name"]: each for each in spec["volumes"]}
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
     assert volumes["token"]["secret"] == {"secretName": "token"}
     assert volumes["scratch"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
     assert volumes["cache"]["emptyDir"] == {"sizeLimit": "3Gi"}
@@ -484,7 +484,7 @@ def test_a_workload_has_the_same_parts(kind: str) -> None:
     assert by_name["HF_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "hf", "key": "token"}}
     assert by_name["MODE"]["valueFrom"] == {"configMapKeyRef": {"name": "settings", "key": "mode"}}
     assert volumes["conf"]["hostPath"] == {"path": "/usr/lib64/libcuda.so.1", "type": "File"}
-    mounts = {each["name"]: each for each in container["volumeMounts"]}
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
     assert mounts["token"]["readOnly"] is True
     assert mounts["scratch"] == {"name": "scratch", "mountPath": "/scratch"}
     assert mounts["cache"] == {"name": "cache", "mountPath": "/cache"}

@@ -66,7 +66,7 @@ def test_a_kubeconfig_may_be_an_output(kubeconfig: Callable[[], Any]) -> None:
     """The provider gets the context that counts, and everything is below the component."""
     found = declared(kubeconfig)
     assert json.loads(found.one(PROVIDER).inputs["kubeconfig"])["current-context"] == "here"
-    below = [one for one in found.resources if one.type != TOKEN]
+    below = [resource for resource in found.resources if resource.type != TOKEN]
     assert all(TOKEN in one.parent for one in below)
     assert found.outputs["clusterName"] == "shared"
     assert found.outputs["gpuPools"]["a100"]["gpusPerNode"] == 8
@@ -87,7 +87,7 @@ def test_an_unknown_kubeconfig_declares_the_same() -> None:
     """In a preview it may be that of a cluster which the program is about to create."""
     unknown = declared(lambda: pulumi.Output.from_input(pulumi.UNKNOWN), preview=True)
     known = declared(lambda: KUBECONFIG, preview=True)
-    assert {one.urn for one in unknown.resources} == {one.urn for one in known.resources}
+    assert {resource.urn for resource in unknown.resources} == {one.urn for one in known.resources}
     assert unknown.one(PROVIDER).inputs["kubeconfig"] is None
 
 
@@ -104,7 +104,7 @@ def test_every_sample_is_declared_below_a_component(environment: str) -> None:
     }
     component = record(lambda: GpuStack("gpus", args), config=flat, outputs=ANSWERS)
     root = recorded(values_of(environment)).resources
-    assert {one.key for one in component.resources} - {f"{TOKEN}::gpus"} == {
+    assert {resource.key for resource in component.resources} - {f"{TOKEN}::gpus"} == {
         one.key for one in root
     }
     for one in component.resources:

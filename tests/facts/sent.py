@@ -24,9 +24,9 @@ def registered(platform: str) -> Sequence[Registration]:
     for config in configs:
         if read(config) is None:
             continue
-        for each in recorded(config).resources:
-            if each.custom:
-                found[each.type, json.dumps(each.inputs, sort_keys=True)] = each
+        for resource in recorded(config).resources:
+            if resource.custom:
+                found[resource.type, json.dumps(resource.inputs, sort_keys=True)] = resource
     return [replace(each, inputs=_whole(each.inputs)) for each in found.values()]
 
 

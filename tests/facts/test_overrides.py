@@ -20,7 +20,7 @@ def idle(row: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
         if word == "without":
             for removed, entries in values.items():
                 there = known.get(removed, ())
-                yield from (f"without {removed} {each}" for each in entries if each not in there)
+                yield from (f"without {removed} {entry}" for entry in entries if entry not in there)
         elif isinstance(values, list):
             yield from (f"{word} {each}" for each in values if each in (have or ()))
         elif isinstance(values, dict):

@@ -37,7 +37,7 @@ def test_every_part_of_a_cloud_belongs_to_a_rule() -> None:
         "pool",
         "software",
         "autoscaler_tags",
-        *(each.replace("-", "_") for each in own_checks),
+        *(check.replace("-", "_") for check in own_checks),
     }
     for module in (module for cloud in CLOUDS.values() for module in cloud.policies):
         for name, part in vars(import_module(module)).items():

@@ -79,7 +79,7 @@ def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
     parts = document()["effects"]
     starts = [to for part in ("all", platform) for to in parts[part].get("start", ())]
     # A list in the list is what another platform has too.
-    return [to for each in starts for to in (each if isinstance(each, list) else [each])]
+    return [to for start in starts for to in (start if isinstance(start, list) else [start])]
 
 
 # What a sample has for its own scaler, and other scalers refuse.
@@ -202,7 +202,7 @@ def effects(
     A choice does where some other value in its place declares something else. Gives up after
     `most` pairs that show nothing new.
     """
-    unseen, pending = [*sent(setting)], {str(each) for each in keys.choices(setting.kind)}
+    unseen, pending = [*sent(setting)], {str(choice) for choice in keys.choices(setting.kind)}
     seen, fruitless = False, 0
 
     def wanted(given: set[str]) -> bool:
@@ -241,10 +241,10 @@ def inputs(config: Config, *, again: bool = False) -> frozenset[Input]:
 @cache
 def _inputs(config: str, again: bool) -> frozenset[Input]:
     return frozenset(
-        (_class(each.type), each.name, path, json.dumps(value))
-        for each in recorded(json.loads(config), again=again).resources
-        if each.type != LISTED
-        for path, value in [("", ""), *inputs_of(each)]
+        (_class(resource.type), resource.name, path, json.dumps(value))
+        for resource in recorded(json.loads(config), again=again).resources
+        if resource.type != LISTED
+        for path, value in [("", ""), *inputs_of(resource)]
     )
 
 

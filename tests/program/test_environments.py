@@ -163,7 +163,7 @@ def test_a_stack_waits_for_nothing_to_lose_its_protection() -> None:
         recording = recorded(values)
         found = recording.one(PROTECTION)
         before = recording.before(found)
-        types = {each.type for each in recording.resources if each.key in before}
+        types = {resource.type for resource in recording.resources if resource.key in before}
         return found.protect, found.behind(), types
 
     protected, _, before = protection(True)
@@ -184,7 +184,7 @@ def test_definitions_of_an_existing_cluster_are_protected_first(protect: bool | 
     recording = recorded(values)
     found = recording.one(PROTECTION)
     behind = recording.before(found)
-    before = {each.name for each in recording.resources if each.key in behind}
+    before = {resource.name for resource in recording.resources if resource.key in behind}
     assert found.protect is (protect is not False)
     assert ("clusterqueues.kueue.x-k8s.io" in before) is found.protect
     assert ("cluster-queue-training" in before) is found.protect
@@ -223,7 +223,7 @@ def test_the_engine_follows_few_paths_from_a_refused_deletion(stack: str) -> Non
         values["gpu-cluster:gpuPools"]["train"]["maxNodes"] = 3 * nodes
     recording = recorded(values)
     paths: dict[str, int] = {}
-    for each in recording.resources:
-        paths[each.key] = 1 + sum(paths[behind] for behind in each.behind())
-    parents = sum(paths[each.key] for each in recording.resources if not each.custom)
+    for resource in recording.resources:
+        paths[resource.key] = 1 + sum(paths[behind] for behind in resource.behind())
+    parents = sum(paths[resource.key] for resource in recording.resources if not resource.custom)
     assert max(paths.values()) + parents < 8_000_000

@@ -152,8 +152,8 @@ def test_no_zone_is_a_subnet(config: dict[str, Any]) -> None:
     """Also where the network is the owner's, and pools are placed by subnets."""
     zones = [
         value
-        for each in recorded(config).resources
-        for mapping in within(dict(each.inputs))
+        for resource in recorded(config).resources
+        for mapping in within(dict(resource.inputs))
         for key, value in mapping.items()
         if key.lower().endswith(("zone", "zones")) and isinstance(value, str | list)
     ]
@@ -262,9 +262,9 @@ def quotas(config: dict[str, Any]) -> bool:
 
 def lost(config: dict[str, Any]) -> set[str]:
     """The types of pools, whose deletion a preview's comment begins with."""
-    kinds = {each.type for each in recorded(config).resources
-             if each.type.endswith((":NodePool", ":NodeGroup", ":ComputeClass"))
-             and not each.type.startswith("gpu-cluster:")}  # fmt: skip
+    kinds = {resource.type for resource in recorded(config).resources
+             if resource.type.endswith((":NodePool", ":NodeGroup", ":ComputeClass"))
+             and not resource.type.startswith("gpu-cluster:")}  # fmt: skip
     for kind in kinds:
         assert Change(urn=f"urn:pulumi:s::p::{kind}::pool", verb="delete").loss
     return kinds

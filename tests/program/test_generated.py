@@ -52,8 +52,8 @@ def agree(preview: Any, update: Any) -> bool:
 
 def check_the_same(preview: Recording, update: Recording) -> None:
     """Asserts that both register the same resources with the same inputs where known."""
-    planned = {each.urn: each for each in preview.resources}
-    made = {each.urn: each for each in update.resources}
+    planned = {resource.urn: resource for resource in preview.resources}
+    made = {resource.urn: resource for resource in update.resources}
     assert planned.keys() == made.keys()
     assert len(planned) == len(preview.resources)
     for urn, each in planned.items():

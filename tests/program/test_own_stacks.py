@@ -71,7 +71,7 @@ def pytest_in(clone: Path, *arguments: str) -> str:
 def test_the_users_stacks_are_stacks(clone: Path) -> None:
     """What is tried below is what a user has."""
     assert {*SAMPLES, *OWN} - {"autopilot"} == set(stacks(clone))
-    assert [each for each in READ_STACK_FILES if not (clone / each.split(":")[0]).is_file()] == []
+    assert [file for file in READ_STACK_FILES if not (clone / file.split(":")[0]).is_file()] == []
 
 
 def test_no_test_is_of_a_users_stack(clone: Path) -> None:

@@ -24,7 +24,7 @@ def test_the_steps_enable_every_api_that_a_stack_uses(stack: str) -> None:
     """An API that is off fails the update half way, with a cluster that bills."""
     enabled = set(re.findall(r"[a-z]+\.googleapis\.com", STEPS))
     update = recorded(values_of(stack))
-    used = {one.type for one in update.resources if one.type.startswith("gcp:")}
+    used = {resource.type for resource in update.resources if resource.type.startswith("gcp:")}
     for token in used:
         (api,) = [api for start, api in APIS.items() if token.startswith(start)]
         assert api in enabled, token

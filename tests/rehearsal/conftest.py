@@ -72,7 +72,7 @@ def late(sandbox: Sandbox) -> Iterator[str]:
         lines = file.read_text(errors="replace").splitlines() if file.exists() else []
         yield from (f"{file.name}: {line[:600]}" for line in lines[-15:])
     cache = sandbox.cluster_cache
-    waiting = {one["metadata"]["uid"] for one in cache.pods if one["status"]["phase"] == "Pending"}
+    waiting = {pod["metadata"]["uid"] for pod in cache.pods if pod["status"]["phase"] == "Pending"}
     for event in cache.all("Event"):
         if event["involvedObject"].get("uid") in waiting:
             yield f"pod {event['involvedObject']['name']}: {event['reason']}: {event['message']}"

@@ -237,8 +237,8 @@ def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> 
     api.create(f"{path}/eviction", body)
     until(
         lambda: any(
-            each["type"] in ("Completed", "Failed") and each["status"] == "True"
-            for each in api.get(JOB_SETS)["status"].get("conditions") or []
+            condition["type"] in ("Completed", "Failed") and condition["status"] == "True"
+            for condition in api.get(JOB_SETS)["status"].get("conditions") or []
         ),
         f"the training job ends after the eviction of {full_name(pod)}",
     )

@@ -129,20 +129,20 @@ def test_gpus_on_premises(onprem: Sandbox) -> None:
     """Both nodes of 9 GPUs are listed, and the GPU node without the label is named."""
     code, document = run("gpus", "onprem", "--kubeconfig", str(onprem.control_plane.kubeconfig))
     assert code == 1, document
-    nodes = {machine(one["name"]): one for one in document["nodes"]}
-    of_9 = [one for one in nodes.values() if one["resources"].get(GPU, {}).get("capacity") == 9]
+    nodes = {machine(node["name"]): node for node in document["nodes"]}
+    of_9 = [node for node in nodes.values() if node["resources"].get(GPU, {}).get("capacity") == 9]
     assert [machine(one["name"]) for one in of_9] == ["dgx-a", "dgx-b"]
     assert sum(one["resources"][GPU]["requested"] for one in of_9) == 2 * 2
     assert nodes["control"]["gpuSign"] is None
     forgotten = nodes["forgotten"]["name"]
-    lacking = [(machine(one["node"]), one["lacks"]) for one in document["findings"]]
+    lacking = [(machine(finding["node"]), finding["lacks"]) for finding in document["findings"]]
     assert sorted(lacking) == [
         ("dgx-a", "taint"),
         ("forgotten", "label"),
         ("forgotten", "taint"),
         ("workstation", "taint"),
     ]
-    (label,) = [one for one in document["findings"] if one["lacks"] == "label"]
+    (label,) = [finding for finding in document["findings"] if finding["lacks"] == "label"]
     assert label["command"] == f"kubectl label node {forgotten} gpus=true"
 
 
@@ -159,7 +159,7 @@ def test_the_named_command_mends_the_node(onprem: Sandbox) -> None:
             break
     assert node["resources"][GPU]["free"] == 4, document
     assert node["plugin"] == "ready"
-    lacking = [one["lacks"] for one in document["findings"] if one["node"] == forgotten]
+    lacking = [finding["lacks"] for finding in document["findings"] if finding["node"] == forgotten]
     assert lacking == ["taint"]
 
 
@@ -207,11 +207,11 @@ def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     finally:
         api.stop()
     assert code == 1
-    assert [(one["quota"], one["need"], one["verdict"]) for one in document["quotas"]] == [
+    assert [(quota["quota"], quota["need"], quota["verdict"]) for quota in document["quotas"]] == [
         ("NVIDIA_T4_GPUS", 1, "enough"),
         (GLOBAL, 1, "too little"),
     ]
-    assert [(one["pool"], one["verdict"]) for one in document["offers"]] == [
+    assert [(offer["pool"], offer["verdict"]) for offer in document["offers"]] == [
         ("t4", "offered"),
         ("t4-spot", "offered"),
     ]

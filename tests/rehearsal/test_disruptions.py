@@ -155,8 +155,8 @@ def test_without_the_failure_policy_an_eviction_is_a_failure(begin: Begin) -> No
     api = sandbox.control_plane.api
     until(
         lambda: any(
-            each["type"] == "Failed" and each["reason"] == "BackoffLimitExceeded"
-            for each in api.get(job)["status"].get("conditions") or []
+            condition["type"] == "Failed" and condition["reason"] == "BackoffLimitExceeded"
+            for condition in api.get(job)["status"].get("conditions") or []
         ),
         "the job has failed",
     )

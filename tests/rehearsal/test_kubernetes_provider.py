@@ -85,7 +85,7 @@ def test_created_state(engine: Connection, plane: LocalControlPlane) -> None:
     assert id == "default/made"
     assert state["__inputs"] == inputs
     assert state["__initialApiVersion"] == "v1"
-    managers = [each["manager"] for each in state["metadata"]["managedFields"]]
+    managers = [field["manager"] for field in state["metadata"]["managedFields"]]
     assert managers == [state["__fieldManager"]]
     assert state["__fieldManager"].startswith("pulumi-kubernetes-")
     live = plane.api.get("/api/v1/namespaces/default/configmaps/made")
@@ -100,7 +100,7 @@ def test_what_an_update_no_longer_has_is_gone(engine: Connection, plane: LocalCo
     new = engine.update(state, fewer)
     assert new["data"] == {"a": "2"}
     managed = plane.api.get("/api/v1/namespaces/default/configmaps/owned")["metadata"]
-    assert [(each["manager"], each["operation"]) for each in managed["managedFields"]] == [
+    assert [(field["manager"], field["operation"]) for field in managed["managedFields"]] == [
         (state["__fieldManager"], "Apply")
     ]
 

@@ -128,7 +128,7 @@ class Stack:
     def states(self) -> dict[str, dict[str, Any]]:
         """Resource name -> its state as it is stored."""
         exported = json.loads(self.run("stack", "export"))
-        return {Urn.parse(each["urn"]).name: each for each in resources(exported)}
+        return {Urn.parse(resource["urn"]).name: resource for resource in resources(exported)}
 
 
 @pytest.fixture

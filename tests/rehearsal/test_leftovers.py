@@ -127,7 +127,7 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
         create(sandbox)
         code, document, text = leftovers.answer(stack, kubeconfig)
         assert code == ExitCode.FINDING
-        names = [f"{one['kind']} {one['name']}" for one in document["leftovers"]]
+        names = [f"{leftover['kind']} {leftover['name']}" for leftover in document["leftovers"]]
         assert names == [
             "Ingress default/front",
             "PersistentVolumeClaim default/data",

@@ -124,7 +124,7 @@ placement, and the unit tests of the simulators what the cloud refuses."""
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("what", [each for each in MUTATIONS if each != ORDINARY])
+@pytest.mark.parametrize("what", [mutation for mutation in MUTATIONS if mutation != ORDINARY])
 def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
     """The rehearsal fails with the pool, the workload and the mismatch in one line."""
     mutations, message = MUTATIONS[what]

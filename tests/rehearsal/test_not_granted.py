@@ -41,7 +41,7 @@ def test_a_key_that_gke_may_not_use_ends_the_update(tmp_path: Path) -> None:
     """Before anything of the cluster exists."""
     with sandbox(tmp_path, KEY, {"cluster": {"secretsEncryptionKey": KEY}}) as running:
         assert any(
-            f"gcloud kms keys add-iam-policy-binding {KEY}" in one for one in reasons(running)
+            f"gcloud kms keys add-iam-policy-binding {KEY}" in reason for reason in reasons(running)
         )
         outcome = running.engine.up()
     assert not outcome.ok
@@ -56,7 +56,7 @@ def test_images_that_nodes_may_not_read_are_named(tmp_path: Path) -> None:
     with sandbox(tmp_path, MIRROR, config) as running:
         rehearsal = Rehearsal(sandbox=running, deadline=60)
         rehearsal.run_up_only()
-        assert any("add-iam-policy-binding mirror" in one for one in reasons(running))
+        assert any("add-iam-policy-binding mirror" in reason for reason in reasons(running))
     lines = [one for one in rehearsal.failures if f'Failed to pull image "{MIRROR}/gpu/' in one]
     assert lines
-    assert all("403 Forbidden" in one for one in lines)
+    assert all("403 Forbidden" in line for line in lines)

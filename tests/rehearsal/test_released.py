@@ -111,9 +111,9 @@ def through_the_package(program: Path) -> None:
 OF_EVERY_STATE = pytest.mark.parametrize(
     "file",
     [
-        pytest.param(each, id=each.stem, marks=[] if each == DEV else pytest.mark.prove)
-        for each in STATES
-        if each != TRAIN
+        pytest.param(state, id=state.stem, marks=[] if state == DEV else pytest.mark.prove)
+        for state in STATES
+        if state != TRAIN
     ],
 )
 

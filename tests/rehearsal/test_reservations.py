@@ -155,4 +155,4 @@ def test_reservations_that_gke_does_not_find(tmp_path: Path) -> None:
     # The engine starts nothing more after the first error.
     assert failures
     for failure in failures:
-        assert any(each in failure for each in words), failure
+        assert any(word in failure for word in words), failure

@@ -401,7 +401,7 @@ def test_what_aws_filled_in_stays_once_nobody_gives_it(fresh: AwsStack) -> None:
     assert fresh.diff(aws.GATEWAY, "net", {})[0] == {}
     fresh.up(aws.GATEWAY, "net", {"tags": {"a": "b"}})
     (gateway,) = fresh.cloud.account.client("ec2").describe_internet_gateways()["InternetGateways"]
-    assert [each["VpcId"] for each in gateway["Attachments"]] == [vpc]
+    assert [attachment["VpcId"] for attachment in gateway["Attachments"]] == [vpc]
     given = aws.group(subnets, capacityType="ON_DEMAND", diskSize=50, version="1.35")
     fresh.up(aws.GROUP, "train-gpu", given)
     for name in ("amiType", "capacityType", "diskSize", "instanceTypes", "version"):

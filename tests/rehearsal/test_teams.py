@@ -329,7 +329,7 @@ def test_a_team_borrows_what_is_idle_and_gives_it_back(
     assert ben.submit("small", nodes=1, queue="vision") == (ExitCode.OK, "small: submitted\n")
     until(lambda: ben.state("small") in ("running", "completed"), "vision's job starts", SECONDS)
     events = rehearsal.sandbox.control_plane.api.items("/api/v1/namespaces/research/events")
-    preempted = [one["message"] for one in events if one["reason"] == "Preempted"]
+    preempted = [event["message"] for event in events if event["reason"] == "Preempted"]
     assert any("due to reclamation within the cohort" in message for message in preempted), (
         preempted
     )

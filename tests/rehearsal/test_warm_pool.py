@@ -25,7 +25,7 @@ def test_the_node_of_a_job_comes_from_the_warm_pool(tmp_path: Path) -> None:
         _ = rehearsal.run_until_ready() and rehearsal.teardown()
     assert rehearsal.failures == []
     events = running.event_log.events
-    (start,) = [each for each in events if each.kind == "cloud" and each.what == "warm start"]
+    (start,) = [event for event in events if event.kind == "cloud" and event.what == "warm start"]
     assert start.detail == {"nodes": 1, "left": 0}
     details = {step.name: step.detail for step in rehearsal.steps}
     assert "came from its warm pool, where 0 more waited" in details["workloads run"]

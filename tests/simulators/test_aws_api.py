@@ -117,7 +117,7 @@ def test_an_upgrade_names_the_addon_that_does_not_fit(ml: Account) -> None:
     settings = read([cluster, "name", "ml"], [cluster, "version", now])
     findings, _ = eks_addons.compare(ml.eks, settings, simulated=True)
     fits = f"v{now}.0-eksbuild.1"
-    assert [str(one) for one in findings] == [
+    assert [str(finding) for finding in findings] == [
         f"cluster.addonVersions.kube-proxy: is not set, and the running version {before} does not "
         f"fit Kubernetes {now}; the default is {fits}, the newest is {fits}"
     ]
@@ -246,9 +246,9 @@ def running(ml: Account, group: str) -> list[str]:
         {"Name": "instance-state-name", "Values": ["running"]},
     ]
     reservations = ml.ec2.describe_instances(Filters=filters)["Reservations"]
-    ids = sorted(each["InstanceId"] for one in reservations for each in one["Instances"])
+    ids = sorted(instance["InstanceId"] for one in reservations for instance in one["Instances"])
     rows = ml.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group])
-    held = [each["InstanceId"] for each in rows["AutoScalingGroups"][0]["Instances"]]
+    held = [instance["InstanceId"] for instance in rows["AutoScalingGroups"][0]["Instances"]]
     assert ids == sorted(held)
     return ids
 
@@ -392,7 +392,7 @@ def test_the_autoscaler_ends_a_node_that_somebody_else_wanted(ml: Account) -> No
     name = ml.group("train-gpu")["resources"]["autoScalingGroups"][0]["name"]
     ml.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=2)
     first, second = running(ml, name)
-    zone = next(one for one in ml.cloud.node_groups() if one.name == "train-gpu").instances
+    zone = next(group for group in ml.cloud.node_groups() if group.name == "train-gpu").instances
     assert zone is not None
     ml.cloud.release("train-gpu", next(one for one in zone if one.endswith(first)))
     assert running(ml, name) == [second]

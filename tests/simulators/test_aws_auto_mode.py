@@ -199,7 +199,7 @@ def test_an_instance_that_is_named_twice_is_described_once(
     )["Instances"]
     identity = made["InstanceId"]
     (found,) = ml.ec2.describe_instances(InstanceIds=[identity, identity])["Reservations"]
-    assert [one["InstanceId"] for one in found["Instances"]] == [identity]
+    assert [instance["InstanceId"] for instance in found["Instances"]] == [identity]
     assert not any(record.exc_info for record in caplog.records)
     ml.ec2.terminate_instances(InstanceIds=[identity])
 

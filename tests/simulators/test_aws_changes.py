@@ -127,7 +127,7 @@ def test_an_update_ends_with_the_nodes(
     going.set()
     ml.eks.get_waiter("nodegroup_active").wait(**named, WaiterConfig={"Delay": 1})
     found = ml.eks.describe_update(name="ml", nodegroupName="train-gpu", updateId=update["id"])
-    assert [each["errorCode"] for each in found["update"]["errors"]] == errors
+    assert [error["errorCode"] for error in found["update"]["errors"]] == errors
     assert found["update"]["status"] == ("Failed" if errors else "Successful")
     release = "1.36.2-20260714" if errors else "1.36.3-20261015"
     assert ml.described("train-gpu")["releaseVersion"] == release
@@ -318,7 +318,7 @@ def test_a_key_that_auto_scaling_may_not_use_starts_no_node(
             template = {"name": f"disks-{number}", "version": "1"}
             found = ml.group(f"g{number}", launchTemplate=template, scalingConfig=size)
             assert found["status"] == ("CREATE_FAILED" if reason else "ACTIVE")
-            said = [(one["code"], one["message"]) for one in found["health"]["issues"]]
+            said = [(issue["code"], issue["message"]) for issue in found["health"]["issues"]]
             assert [code for code, _ in said] == ["AsgInstanceLaunchFailures"] * bool(reason)
             assert all(text.startswith(LAUNCHED) and str(reason) in text for _, text in said)
         finally:

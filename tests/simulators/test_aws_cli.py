@@ -49,4 +49,4 @@ def test_the_aws_cli_finds_what_eks_has() -> None:
         where = f"--auto-scaling-group-name {group['name']}"
         aws(f"autoscaling set-desired-capacity {where} --desired-capacity 2")
         (held,) = aws(f"autoscaling describe-auto-scaling-groups {where}")["AutoScalingGroups"]
-        assert [each["LifecycleState"] for each in held["Instances"]] == ["InService"] * 2
+        assert [instance["LifecycleState"] for instance in held["Instances"]] == ["InService"] * 2

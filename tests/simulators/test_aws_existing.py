@@ -51,8 +51,8 @@ def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
     assert {one["status"] for one in shown} == {"ACTIVE"}
     group = eks.describe_nodegroup(clusterName="platform", nodegroupName="default")["nodegroup"]
     assert (group["status"], group["scalingConfig"]["desiredSize"]) == ("ACTIVE", 2)
-    instances = [one for row in made.ec2.describe_instances()["Reservations"]
-                 for one in row["Instances"]]  # fmt: skip
+    instances = [instance for row in made.ec2.describe_instances()["Reservations"]
+                 for instance in row["Instances"]]  # fmt: skip
     assert len(instances) == 2
     assert made.cloud.list_resources() == []
 
@@ -60,7 +60,7 @@ def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
 def found(account: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
     """Key and reason of each finding."""
     lines = aws_existing.findings(account.eks, account.ec2, read(*changes), owner)
-    return [(one.about, one.reason) for one in lines]
+    return [(line.about, line.reason) for line in lines]
 
 
 def test_the_sample_fits_its_cluster(made: Account) -> None:

@@ -91,8 +91,8 @@ def template(ml: Account) -> Iterator[dict[str, Any]]:
     ml.faults.no_capacity.clear()
     ml.faults.quota.clear()
     running = [{"Name": "instance-state-name", "Values": ["running"]}]
-    for each in ml.ec2.describe_instances(Filters=running)["Reservations"]:
-        ml.ec2.terminate_instances(InstanceIds=[each["Instances"][0]["InstanceId"]])
+    for reservation in ml.ec2.describe_instances(Filters=running)["Reservations"]:
+        ml.ec2.terminate_instances(InstanceIds=[reservation["Instances"][0]["InstanceId"]])
     for each in ml.ec2.describe_launch_templates()["LaunchTemplates"]:
         ml.ec2.delete_launch_template(LaunchTemplateId=each["LaunchTemplateId"])
     ml.iam.remove_role_from_instance_profile(InstanceProfileName="nodes", RoleName="nodes")
@@ -256,7 +256,7 @@ def test_a_fleet_launches_what_its_template_says(ml: Account, template: dict[str
     assert answer["Errors"] == []
     (held,) = ml.ec2.describe_instances(InstanceIds=[identity])["Reservations"]
     (made,) = held["Instances"]
-    (groups,) = [each["Groups"] for each in template["NetworkInterfaces"]]
+    (groups,) = [interface["Groups"] for interface in template["NetworkInterfaces"]]
     assert [each["GroupId"] for each in made["SecurityGroups"]] == groups
     assert made["IamInstanceProfile"]["Arn"].endswith("/karpenter/nodes")
     assert made["ImageId"] == template["ImageId"]
@@ -340,7 +340,7 @@ def test_a_pool_says_why_it_got_no_instance(
     ml.faults.quota.update(wrong.pop("quota", {}))
     answer = fleet(ml, template | wrong)
     assert answer["Instances"] == []
-    assert {each["ErrorCode"] for each in answer["Errors"]} == {code}
+    assert {error["ErrorCode"] for error in answer["Errors"]} == {code}
     assert group(ml).refused.startswith(f"{code}: ")
 
 
@@ -426,7 +426,7 @@ def test_a_pods_calls_are_judged_by_its_role(ml: Account, template: dict[str, An
     allow(ml, ["ec2:CreateTags"], tagged | keys, name="tags")
     allow(ml, ["ec2:CreateFleet", "ec2:RunInstances"], {}, name="launch")
     answer = fleet(ml, template, client=ec2)
-    (message,) = {each["ErrorMessage"] for each in answer["Errors"]}
+    (message,) = {error["ErrorMessage"] for error in answer["Errors"]}
     assert "iam:PassRole on resource: arn:aws:iam::123456789012:role/nodes" in message
     ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
     allow(ml, ["iam:PassRole"], {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
@@ -546,7 +546,7 @@ def test_a_long_poll_holds_up_nobody(ml: Account) -> None:
     ml.sqs.send_message(QueueUrl=queue, MessageBody="spot")
     poll.join(19)
     (answer,) = answers
-    assert [each["Body"] for each in answer["Messages"]] == ["spot"]
+    assert [message["Body"] for message in answer["Messages"]] == ["spot"]
     ml.sqs.delete_queue(QueueUrl=queue)
 
 

@@ -38,7 +38,7 @@ def nodes(ml: Account, asg: str) -> list[str]:
     (row,) = ml.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[asg])[
         "AutoScalingGroups"
     ]
-    return [each["InstanceId"] for each in row["Instances"]]
+    return [instance["InstanceId"] for instance in row["Instances"]]
 
 
 def resize(ml: Account, asg: str, wanted: int) -> None:
@@ -47,7 +47,7 @@ def resize(ml: Account, asg: str, wanted: int) -> None:
 
 def states(ml: Account, ids: list[str]) -> list[str]:
     found = ml.ec2.describe_instances(InstanceIds=ids)["Reservations"]
-    return [each["State"]["Name"] for row in found for each in row["Instances"]]
+    return [instance["State"]["Name"] for row in found for instance in row["Instances"]]
 
 
 def test_nodes_come_out_of_the_warm_pool_first(ml: Account) -> None:

@@ -16,8 +16,8 @@ class Role(Rowed):
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         if state.get("forceDetachPolicies"):
             iam = self.client
-            for each in iam.list_attached_role_policies(RoleName=identity)["AttachedPolicies"]:
-                iam.detach_role_policy(RoleName=identity, PolicyArn=each["PolicyArn"])
+            for policy in iam.list_attached_role_policies(RoleName=identity)["AttachedPolicies"]:
+                iam.detach_role_policy(RoleName=identity, PolicyArn=policy["PolicyArn"])
             for name in iam.list_role_policies(RoleName=identity)["PolicyNames"]:
                 iam.delete_role_policy(RoleName=identity, PolicyName=name)
         super().delete(identity, state)

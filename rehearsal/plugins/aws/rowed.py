@@ -77,7 +77,7 @@ class Rowed(Handler):
             or self._path(row.create, name)
             or any(self._path(step.call, name, step) for step in row.update)
         ]
-        return tuple(each for each in names if each not in ("region", *row.unsimulated))
+        return tuple(name for name in names if name not in ("region", *row.unsimulated))
 
     @property
     def client(self) -> Any:

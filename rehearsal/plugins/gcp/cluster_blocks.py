@@ -134,7 +134,7 @@ def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
     policy = body.get("ipAllocationPolicy") or {}
     zone = body.get("zone")
     return {
-        "nodeLocations": [each for each in body.get("locations", ()) if each != zone],
+        "nodeLocations": [location for location in body.get("locations", ()) if location != zone],
         "networkingMode": "VPC_NATIVE" if policy.get("useIpAliases") else "ROUTES",
         "maintenancePolicy": maintenance.flattened(body.get("maintenancePolicy")),
         "operation": "",
@@ -158,7 +158,7 @@ def flattened(body: Mapping[str, Any]) -> dict[str, Any]:
             "ipEndpointsConfig": {"enabled": ip.get("enabled", False)},
         },
         "masterAuthorizedNetworksConfig": {
-            "cidrBlocks": [dict(each) for each in authorized.get("cidrBlocks", ())],
+            "cidrBlocks": [dict(block) for block in authorized.get("cidrBlocks", ())],
             "gcpPublicCidrsAccessEnabled": authorized.get("gcpPublicCidrsAccessEnabled", False),
             "privateEndpointEnforcementEnabled": authorized.get(
                 "privateEndpointEnforcementEnabled", False

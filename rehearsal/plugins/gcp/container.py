@@ -149,7 +149,7 @@ def flat_node_config(
     found: dict[str, Any], body: Mapping[str, Any], known: Mapping[str, Any]
 ) -> None:
     """Reduces `taints` to those that the program declared; GKE's are in `effectiveTaints`."""
-    ours = {each["key"] for each in known.get("taints") or ()}
+    ours = {taint["key"] for taint in known.get("taints") or ()}
     every = body.get("taints", [])
     found["effectiveTaints"] = [dict(each) for each in every]
     found["taints"] = [dict(each) for each in every if each["key"] in ours]

@@ -67,13 +67,13 @@ class Member(Resource):
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
         def with_member(bindings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            for one in bindings:
-                if _is(one, inputs):
-                    one["members"] = sorted({*one["members"], inputs["member"]})
+            for binding in bindings:
+                if _is(binding, inputs):
+                    binding["members"] = sorted({*binding["members"], inputs["member"]})
                     return bindings
             condition = {"condition": inputs["condition"]} if inputs.get("condition") else {}
             added = {"role": inputs["role"], "members": [inputs["member"]], **condition}
-            return sorted([*bindings, added], key=lambda one: str(one["role"]))
+            return sorted([*bindings, added], key=lambda binding: str(binding["role"]))
 
         self._change(inputs[self.target_key], with_member, version=3)
         return self.identity(inputs)
@@ -82,7 +82,7 @@ class Member(Resource):
         with self._policy:
             for turn in range(_TRIES):
                 policy = self.read_policy(target)
-                bindings = change([dict(one) for one in policy.get("bindings", ())])
+                bindings = change([dict(binding) for binding in policy.get("bindings", ())])
                 wanted = {"etag": policy["etag"], "version": version or policy.get("version", 1)}
                 try:
                     self.write_policy(target, wanted | ({"bindings": bindings} if bindings else {}))
@@ -96,8 +96,8 @@ class Member(Resource):
         wanted = self._wanted(identity, known)
         policy = self.read_policy(wanted[self.target_key])
         member = wanted["member"].lower()
-        for one in policy.get("bindings", ()):
-            if _is(one, wanted) and member in [each.lower() for each in one["members"]]:
+        for binding in policy.get("bindings", ()):
+            if _is(binding, wanted) and member in [each.lower() for each in binding["members"]]:
                 names = (self.target_key, "role", "member", "condition")
                 found = {name: wanted[name] for name in names if wanted.get(name)}
                 return found | {"etag": policy["etag"]}
@@ -112,7 +112,7 @@ class Member(Resource):
             for one in bindings:
                 if _is(one, wanted):
                     one["members"] = [each for each in one["members"] if each.lower() != member]
-            return [one for one in bindings if one["members"]]
+            return [binding for binding in bindings if binding["members"]]
 
         self._change(wanted[self.target_key], without)
 

@@ -56,15 +56,15 @@ def expanded(policy: Mapping[str, Any] | None, current: Mapping[str, Any]) -> di
         stay = (current.get("window") or {}).get("maintenanceExclusions")
         return {**known, "window": {"maintenanceExclusions": stay} if stay else {}}
     window: dict[str, Any] = {}
-    for each in policy.get("maintenanceExclusions") or ():
-        span = {"startTime": each["startTime"], "endTime": each.get("endTime", "")}
-        if options := each.get("exclusionOptions"):
+    for exclusion in policy.get("maintenanceExclusions") or ():
+        span = {"startTime": exclusion["startTime"], "endTime": exclusion.get("endTime", "")}
+        if options := exclusion.get("exclusionOptions"):
             span["maintenanceExclusionOptions"] = {"scope": options.get("scope", "")}
             if behaviour := options.get("endTimeBehavior"):
                 span["maintenanceExclusionOptions"]["endTimeBehavior"] = behaviour
                 span["endTime"] = ""
         one = {name: value for name, value in span.items() if value}
-        window.setdefault("maintenanceExclusions", {})[each["exclusionName"]] = one
+        window.setdefault("maintenanceExclusions", {})[exclusion["exclusionName"]] = one
     if daily := policy.get("dailyMaintenanceWindow"):
         window["dailyMaintenanceWindow"] = {"startTime": daily["startTime"]}
     elif recurring := policy.get("recurringWindow"):

@@ -207,7 +207,7 @@ class NodePool(ContainerResource):
         value = after.get(name)
         body: dict[str, Any] = {("nodePoolId" if name in _BY_ID else "name"): pool}
         if name == "machineType":
-            body |= {one: after[one] for one in _SIZES[:3] if one in after}
+            body |= {size: after[size] for size in _SIZES[:3] if size in after}
             body |= {one: after.get(one) for one in differ}
             if "diskSizeGb" in body:
                 body["diskSizeGb"] = str(body["diskSizeGb"])

@@ -120,7 +120,7 @@ class Account:
         """Set by the first request; a rehearsal simulates one region."""
         self.existing = existing
         self.existing_cluster = cluster
-        self.reservations = {one.name: one for one in reservations}
+        self.reservations = {reservation.name: reservation for reservation in reservations}
         """Reservations by ID."""
         self.buckets = dict(buckets or {})
         """Buckets by name."""

@@ -159,9 +159,9 @@ def describe_addon_versions(account: Account, params: Params) -> Row:
             {
                 "addonVersion": version,
                 "compatibilities": [
-                    {"clusterVersion": one, "defaultVersion": version == _default(one)}
-                    for one in fits
-                    if wanted in (None, one)
+                    {"clusterVersion": fit, "defaultVersion": version == _default(fit)}
+                    for fit in fits
+                    if wanted in (None, fit)
                 ],
             }
             for version, fits in rows
@@ -174,9 +174,9 @@ def describe_addon_versions(account: Account, params: Params) -> Row:
 def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
     """ID -> pod identity association that the addon owns."""
     return {
-        identity: each
-        for identity, each in cluster.associations.items()
-        if each.get("ownerArn") == row["addonArn"]
+        identity: association
+        for identity, association in cluster.associations.items()
+        if association.get("ownerArn") == row["addonArn"]
     }
 
 
@@ -417,8 +417,8 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     # The agent waits one minute for its DCGM server, whose image takes longer on a new node, and
     # never withdraws the finding (aws/eks-node-monitoring-agent issue 266).
     overridden = {
-        (each["nodeMonitoringCondition"], each["nodeUnhealthyReason"])
-        for each in group["nodeRepairConfig"].get("nodeRepairConfigOverrides") or []
+        (override["nodeMonitoringCondition"], override["nodeUnhealthyReason"])
+        for override in group["nodeRepairConfig"].get("nodeRepairConfigOverrides") or []
     }
     if ("AcceleratedHardwareReady", "DCGMError") not in overridden:
         return (

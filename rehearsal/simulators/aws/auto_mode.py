@@ -61,7 +61,7 @@ def _switches(params: Mapping[str, Any]) -> tuple[bool | None, bool | None, bool
 
 def check_create(account: Account, params: Params) -> None:
     """Raises Refusal for a cluster with only some of Auto Mode's settings."""
-    switches = {bool(each) for each in _switches(params)}
+    switches = {bool(switch) for switch in _switches(params)}
     if len(switches) > 1:  # kubernetes-sigs/cluster-api-provider-aws 5278
         raise invalid(
             "For EKS Auto Mode, please ensure that all required configs, including computeConfig, "
@@ -223,18 +223,18 @@ def why_never(cluster: Cluster, pool: Mapping[str, Any], node_class: Any) -> Ite
     role = node_class and node_class["spec"].get("role")
     if role and (why := why_unauthorized(cluster, role)):
         yield f"NodeClass {node_class['metadata']['name']}: InstanceProfileReady is False: {why}"
-    for each in pool["spec"]["template"]["spec"].get("requirements") or []:
-        values = each.get("values") or []
-        if each["operator"] != "In":
+    for requirement in pool["spec"]["template"]["spec"].get("requirements") or []:
+        values = requirement.get("values") or []
+        if requirement["operator"] != "In":
             continue
         known = {
             "node.kubernetes.io/instance-type": starts,
             "eks.amazonaws.com/instance-family": AUTO_MODE_FAMILIES.__contains__,
-        }.get(each["key"])
+        }.get(requirement["key"])
         if known and not any(known(value) for value in values):
             yield (
                 f"NodePool {pool['metadata']['name']}: EKS Auto Mode starts no instance of "
-                f"{', '.join(values)}, which {each['key']} asks for"
+                f"{', '.join(values)}, which {requirement['key']} asks for"
             )
 
 
@@ -272,8 +272,8 @@ def end(account: Account) -> None:
     ec2, iam = account.client("ec2"), account.client("iam")
     pools = [{"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}]
     found = ec2.describe_instances(Filters=pools)["Reservations"]
-    rows = [one for each in found for one in each["Instances"]]
-    if ids := [one["InstanceId"] for one in rows if one["State"]["Name"] != "terminated"]:
+    rows = [instance for each in found for instance in each["Instances"]]
+    if ids := [row["InstanceId"] for row in rows if row["State"]["Name"] != "terminated"]:
         ec2.terminate_instances(InstanceIds=ids)
     classes = [{"Name": "tag-key", "Values": ["karpenter.k8s.aws/ec2nodeclass"]}]
     for template in ec2.describe_launch_templates(Filters=classes)["LaunchTemplates"]:

@@ -48,7 +48,7 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
             "Identity association"
         )
     held = account.buckets.get(bucket, Bucket())
-    told = next((one.split()[1] for one in mount.options if one.startswith("region ")), "")
+    told = next((option.split()[1] for option in mount.options if option.startswith("region ")), "")
     if (region := held.region or account.region) != told:
         return (
             f"bucket {bucket}: mount-s3: initial ListObjectsV2 failed for bucket {bucket} in "

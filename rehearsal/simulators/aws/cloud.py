@@ -259,7 +259,7 @@ class AwsCloud:
     def _why_late(self, group: Group) -> list[str]:
         """Faults of the autoscalers that scale the group; empty if one of them has none."""
         account = self.account
-        at_work = [one for one in self._scalers if not why_not_scaled(account, group, one)]
+        at_work = [scaler for scaler in self._scalers if not why_not_scaled(account, group, scaler)]
         reasons = [why_late(account, group, one) for one in at_work]
         return reasons if all(reasons) else []
 

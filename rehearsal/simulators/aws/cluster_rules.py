@@ -130,7 +130,7 @@ def check_zones(account: Account, current: Sequence[str], wanted: Sequence[str])
     different subnets there, but the set of zones must stay the same."""
     rows = subnets(account, sorted({*current, *wanted}))
     zone = {row.id: row.availability_zone for row in rows}
-    first, other = (sorted({zone[each] for each in subnets}) for subnets in (current, wanted))
+    first, other = (sorted({zone[subnet] for subnet in subnets}) for subnets in (current, wanted))
     if first != other:
         raise invalid(
             f"Provided subnets belong to the AZs '{','.join(other)}'. "

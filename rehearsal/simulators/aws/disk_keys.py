@@ -72,7 +72,7 @@ def _may_use(account: Account, key: str) -> bool:
     account's root only delegates to IAM, where this role has no permissions for keys."""
     kms = account.client("kms")
     policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
-    own = [one for one in statements(policy) if _names_role(one.get("Principal"))]
+    own = [statement for statement in statements(policy) if _names_role(statement.get("Principal"))]
     context = {
         "kms:GrantIsForAWSResource": "true",
         "kms:CallerAccount": key.split(":")[4],

@@ -169,8 +169,8 @@ def begun(
 def check_no_update(cluster: Cluster, kind: str) -> None:
     """Refuses a change of the cluster itself while another one is in progress, with the message in
     https://github.com/rancher/eks-operator/issues/547."""
-    for name, each in cluster.updates.items():
-        if each["row"]["status"] == "InProgress" and not each.get("nodegroupName"):
+    for name, update in cluster.updates.items():
+        if update["row"]["status"] == "InProgress" and not update.get("nodegroupName"):
             raise Refusal(
                 "ResourceInUseException",
                 f"Cannot {kind} because cluster {cluster.row['name']} currently has update {name} "
@@ -181,9 +181,9 @@ def check_no_update(cluster: Cluster, kind: str) -> None:
 def _updates(account: Account, params: Params) -> dict[str, Row]:
     keys = ("nodegroupName", "addonName")
     return {
-        name: each["row"]
-        for name, each in cluster_of(account, params["name"]).updates.items()
-        if all(each.get(key) == params.get(key) for key in keys)
+        name: update["row"]
+        for name, update in cluster_of(account, params["name"]).updates.items()
+        if all(update.get(key) == params.get(key) for key in keys)
     }
 
 

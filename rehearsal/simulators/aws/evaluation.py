@@ -148,7 +148,7 @@ def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool
     if value is None:
         return bare != name or not must or operator.startswith("ForAllValues:")
     texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in wanted]
-    return any(compare(value, _expand(each, context)) for each in texts) == must
+    return any(compare(value, _expand(text, context)) for text in texts) == must
 
 
 def _list(value: Any) -> list[Any]:

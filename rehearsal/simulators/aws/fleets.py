@@ -57,7 +57,7 @@ class _Offering:
     def groups(self) -> list[str]:
         """The IDs of the security groups."""
         interfaces = self.data.get("NetworkInterfaces") or []
-        inside = [group for each in interfaces[:1] for group in each.get("Groups") or []]
+        inside = [group for interface in interfaces[:1] for group in interface.get("Groups") or []]
         return inside or list(self.data.get("SecurityGroupIds") or [])
 
     def shown(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _why_misfit(account: Account, one: _Offering) -> tuple[str, str] | None:
 
 def _why_no_profile(account: Account, data: Mapping[str, Any]) -> tuple[str, str] | None:
     name = (data.get("IamInstanceProfile") or {}).get("Name")
-    known = [each.name for each in account.backend("iam").instance_profiles.values()]
+    known = [profile.name for profile in account.backend("iam").instance_profiles.values()]
     if name is None or name in known:
         return None
     return (
@@ -279,7 +279,7 @@ def _launch(account: Account, one: _Offering, tags: Mapping[str, Any]) -> str:
 
 def _profile(account: Account, data: Mapping[str, Any]) -> dict[str, str] | None:
     name = (data.get("IamInstanceProfile") or {}).get("Name")
-    for each in account.backend("iam").instance_profiles.values():
-        if each.name == name:
-            return {"Arn": each.arn, "Id": each.id}
+    for profile in account.backend("iam").instance_profiles.values():
+        if profile.name == name:
+            return {"Arn": profile.arn, "Id": profile.id}
     return None

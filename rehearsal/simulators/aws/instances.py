@@ -142,7 +142,7 @@ def why_no_addresses(account: Account, ids: Sequence[str], name: str, more: int)
     ]
     each_has, used = sizes[0], sum(sizes[1:])
     blocks = [IPv4Network(subnet.cidr_block) for subnet in subnets(account, ids)]
-    if more < 1 or used + (more - 1) * each_has < sum(each.num_addresses - 5 for each in blocks):
+    if more < 1 or used + (more - 1) * each_has < sum(block.num_addresses - 5 for block in blocks):
         return ""
     return (
         f"There are not enough free addresses in subnet '{ids[0]}' to satisfy the requested "
@@ -200,7 +200,7 @@ def vcpu_limit(account: Account, quota: str) -> int:
     """The vCPUs of a quota, by its key in `Faults.quota`."""
     if quota in account.faults.quota or not account.quota_suffices:
         return account.faults.quota.get(quota, DEFAULT_VCPUS)
-    rows = [each.row for each in account.groups.values()]
+    rows = [group.row for group in account.groups.values()]
     types = [(instance(account, row["instanceTypes"][0]), row) for row in rows]
     most = sum(
         of.vcpu * int(row["scalingConfig"]["maxSize"])

@@ -277,8 +277,8 @@ def _kubelet_labels(kubelet: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _kubelet_taints(config: Mapping[str, Any]) -> Iterator[NodeTaint]:
-    for each in config.get("registerWithTaints") or []:
-        yield NodeTaint(key=each["key"], value=each.get("value") or "", effect=each["effect"])
+    for taint in config.get("registerWithTaints") or []:
+        yield NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
     for key, values in (config.get("nodeTaints") or {}).items():
         for each in values if isinstance(values, list) else [values]:
             value, _, effect = each.rpartition(":")
@@ -297,13 +297,13 @@ def _prototype(
     """A future node of the pool, of its first instance type and zone."""
     template = pool["spec"]["template"]
     fixed = {
-        each["key"]: each["values"][0]
-        for each in template["spec"].get("requirements") or []
-        if each["operator"] == "In" and len(each["values"]) == 1
+        requirement["key"]: requirement["values"][0]
+        for requirement in template["spec"].get("requirements") or []
+        if requirement["operator"] == "In" and len(requirement["values"]) == 1
     }
     subnets = ((node_class or {}).get("status") or {}).get("subnets") or []
     zones = _values(pool["spec"], "topology.kubernetes.io/zone")
-    zones = zones or [each["zone"] for each in subnets] or [f"{account.region}a"]
+    zones = zones or [subnet["zone"] for subnet in subnets] or [f"{account.region}a"]
     labels = {
         **_of_machine(account, row, zones[0]),
         **fixed,
@@ -323,8 +323,8 @@ def _prototype(
         data={},
     )
     taints = tuple(
-        NodeTaint(key=each["key"], value=each.get("value") or "", effect=each["effect"])
-        for each in template["spec"].get("taints") or []
+        NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
+        for taint in template["spec"].get("taints") or []
     )
     capacity = nodes.capacity(group, row, automatic=automatic)
     return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
@@ -333,17 +333,17 @@ def _prototype(
 def _disk_gib(node_class: Mapping[str, Any] | None) -> int:
     """The size of the volume that pods use: the largest of the class."""
     spec = (node_class or {}).get("spec") or {}
-    volumes = [each.get("ebs") or {} for each in spec.get("blockDeviceMappings") or []]
-    sizes = [each.get("volumeSize") for each in volumes]
+    volumes = [mapping.get("ebs") or {} for mapping in spec.get("blockDeviceMappings") or []]
+    sizes = [volume.get("volumeSize") for volume in volumes]
     sizes.append((spec.get("ephemeralStorage") or {}).get("size"))  # of a NodeClass
     return max((int(quantity.parse(size) / 2**30) for size in sizes if size), default=_DISK_GIB)
 
 
 def _values(spec: Mapping[str, Any], key: str) -> list[str]:
     """The values that a pool's requirements allow for a label; empty if they do not restrict it."""
-    for each in spec["template"]["spec"].get("requirements") or []:
-        if each["key"] in (key, auto_mode.label(key)) and each["operator"] == "In":
-            return list(each["values"])
+    for requirement in spec["template"]["spec"].get("requirements") or []:
+        if requirement["key"] in (key, auto_mode.label(key)) and requirement["operator"] == "In":
+            return list(requirement["values"])
     return []
 
 

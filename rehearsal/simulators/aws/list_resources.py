@@ -80,10 +80,10 @@ def _network(account: Account) -> Iterator[str]:
     for subnet in rows("describe_subnets", "Subnets"):
         yield f"subnet {subnet['SubnetId']}"
     for table in rows("describe_route_tables", "RouteTables"):
-        if not any(each.get("Main") for each in table["Associations"]):
+        if not any(association.get("Main") for association in table["Associations"]):
             yield f"route table {table['RouteTableId']}"
     for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
-        if not any(each["VpcId"] in usual for each in gateway["Attachments"]):
+        if not any(attachment["VpcId"] in usual for attachment in gateway["Attachments"]):
             yield f"internet gateway {gateway['InternetGatewayId']}"
     for gateway in rows("describe_nat_gateways", "NatGateways"):
         yield f"NAT gateway {gateway['NatGatewayId']}"
@@ -108,9 +108,9 @@ def _network(account: Account) -> Iterator[str]:
         elif name := tags.get("Name") if "ebs.csi.aws.com/cluster" in tags else None:
             yield f"EBS volume {volume['VolumeId']} ({name})"
     for reservation in ec2.describe_instances()["Reservations"]:
-        for each in reservation["Instances"]:
-            if each["State"]["Name"] != "terminated":
-                yield f"instance {each['InstanceId']}"
+        for instance in reservation["Instances"]:
+            if instance["State"]["Name"] != "terminated":
+                yield f"instance {instance['InstanceId']}"
 
 
 _TAGGED = frozenset(
@@ -147,4 +147,4 @@ def _eks(account: Account) -> Iterator[str]:
             for row in cluster.associations.values()
         )
         for (words, _), rows in list(cluster.tagged.items()):
-            yield from (f"{words} {name}:{each}" for each in rows)
+            yield from (f"{words} {name}:{row}" for row in rows)

@@ -63,20 +63,20 @@ def create_vpc(account: Account, params: Params) -> None:
 def delete_vpc(account: Account, params: Params) -> None:
     """Refuses to delete a VPC that contains anything."""
     ec2, vpc = account.backend("ec2"), params["VpcId"]
-    users = [each.id for each in ec2.describe_subnets() if each.vpc_id == vpc]
+    users = [subnet.id for subnet in ec2.describe_subnets() if subnet.vpc_id == vpc]
     users += [each.id for each in _gateways(account) if each.vpc_id == vpc]
     users += [
-        each.id
-        for each in ec2.vpc_end_points.values()
-        if each.vpc_id == vpc and each.state not in _GONE
+        point.id
+        for point in ec2.vpc_end_points.values()
+        if point.vpc_id == vpc and point.state not in _GONE
     ]
     users += [gateway.id] if (gateway := _gateway_of(account, vpc)) else []
     users += [each.id for each in ec2.groups[vpc].values() if each.name != "default"]
     users += _interfaces(account, vpc=vpc)
     users += [
-        each.id
-        for each in ec2.route_tables.values()
-        if each.vpc_id == vpc and each.main_association_id is None
+        table.id
+        for table in ec2.route_tables.values()
+        if table.vpc_id == vpc and table.main_association_id is None
     ]
     _refuse_used("vpc", vpc, users)
 
@@ -173,7 +173,7 @@ def create_nat_gateway(account: Account, params: Params) -> None:
     if _gateway_of(account, vpc) is None:
         words = f"Network {vpc} has no Internet gateway attached"
         raise Refusal("Gateway.NotAttached", words)
-    known = [each.allocation_id for each in account.backend("ec2").addresses]
+    known = [address.allocation_id for address in account.backend("ec2").addresses]
     if allocation not in known:
         raise Refusal("InvalidAllocationID.NotFound", f"'{allocation}' does not exist")
     for gateway in _gateways(account):

@@ -115,7 +115,7 @@ def _why_endpoint_closed(account: Account, cluster: Cluster, ids: Sequence[str])
         rules = _rules(account, endpoint.security_group_ids, "ingress_rules")
         for subnet in subnets(account, ids):
             if subnet.vpc_id == endpoint.vpc_id and not any(
-                _admits(each, subnet.cidr_block, [cluster.security_group]) for each in rules
+                _admits(rule, subnet.cidr_block, [cluster.security_group]) for rule in rules
             ):
                 return (
                     f"nodes in {subnet.id} do not reach {endpoint.service_name}: no security group "
@@ -142,10 +142,10 @@ def why_unreachable(account: Account, cluster: Cluster, group: Group) -> str:
     if not names:
         return ""  # EKS attaches the cluster's own group.
     config = cluster.row["resourcesVpcConfig"]
-    nodes = _Side(names, [each.cidr_block for each in subnets(account, group.row["subnets"])])
+    nodes = _Side(names, [subnet.cidr_block for subnet in subnets(account, group.row["subnets"])])
     control = _Side(
         [cluster.security_group, *config["securityGroupIds"]],
-        [each.cidr_block for each in subnets(account, config["subnetIds"])],
+        [subnet.cidr_block for subnet in subnets(account, config["subnetIds"])],
     )
     if not config["endpointPrivateAccess"]:
         public = _Side([], [_ANYWHERE])

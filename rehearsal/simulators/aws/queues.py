@@ -36,7 +36,7 @@ def wait_for_message(account: Account, params: Params) -> None:
     due = time.monotonic() + (params.get("WaitTimeSeconds") or 0)
     while time.monotonic() < due:
         queue = account.backend("sqs").queues.get(name) if account.region else None
-        if queue is None or any(each.visible for each in queue._messages):
+        if queue is None or any(message.visible for message in queue._messages):
             return
         time.sleep(_LOOK_SECONDS)
 

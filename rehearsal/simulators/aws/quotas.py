@@ -66,7 +66,7 @@ def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
     key = account.asking.response.get_access_key()
     identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
     if arn.endswith(":user/moto"):
-        found = [who for each in account.clusters.values() for who, _ in access_admins(each)]
+        found = [who for cluster in account.clusters.values() for who, _ in access_admins(cluster)]
         admins = found if account.rehearsed and key != "rehearsal" else []
         identity, arn = "AIDAREHEARSAL", (admins or [CALLER])[0]
         if ":role/" in arn:

@@ -212,11 +212,11 @@ def _taken(account: Account, besides: str = "") -> Counter[str]:
     own = [*running(account, ours), *warm_running(account, ours)] if ours else []
     left_out = {each.id for each in own}
     return Counter(
-        each.capacity_reservation_id
-        for each in account.backend("ec2").all_instances()
-        if getattr(each, "capacity_reservation_id", None)
-        and each.state not in NOT_RUNNING
-        and each.id not in left_out
+        instance.capacity_reservation_id
+        for instance in account.backend("ec2").all_instances()
+        if getattr(instance, "capacity_reservation_id", None)
+        and instance.state not in NOT_RUNNING
+        and instance.id not in left_out
     )
 
 
@@ -290,6 +290,6 @@ def list_group_resources(account: Account, params: Params) -> dict[str, Any]:
         for one in inside
     ]
     return {
-        "Resources": [{"Identifier": each} for each in identifiers],
+        "Resources": [{"Identifier": identifier} for identifier in identifiers],
         "ResourceIdentifiers": identifiers,
     }

@@ -191,7 +191,7 @@ def _fill(account: Account, asg: Any, owner: Group | None) -> None:
 
 
 def _end(account: Account, asg: Any, ending: Any) -> None:
-    asg.instance_states = [each for each in asg.instance_states if each is not ending]
+    asg.instance_states = [state for state in asg.instance_states if state is not ending]
     account.backend("ec2").terminate_instances([ending.instance.id])
     _note(asg, f"Terminating EC2 instance: {ending.instance.id}")
 
@@ -261,9 +261,9 @@ def describe_scaling_activities(account: Account, params: Params) -> dict[str, A
         held(account, name)
     rows = [
         row
-        for each in groups.values()
-        if name in (None, each.name)
-        for row in vars(each).get("activities", [])
+        for group in groups.values()
+        if name in (None, group.name)
+        for row in vars(group).get("activities", [])
     ]
     return page(params, "Activities", rows, after="NextToken", most="MaxRecords")
 

@@ -65,8 +65,8 @@ def _check_names(account: Account, vpc: str, service: str) -> None:
                 "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC "
                 f"attributes set to true for {vpc}",
             )
-    for each in ec2.vpc_end_points.values():
-        if each.vpc_id == vpc and each.service_name == service and private_names(each):
+    for point in ec2.vpc_end_points.values():
+        if point.vpc_id == vpc and point.service_name == service and private_names(point):
             raise Refusal(
                 "InvalidParameter",
                 "private-dns-enabled cannot be set because there is already a conflicting DNS "

@@ -113,14 +113,14 @@ def describe_warm_pool(account: Account, params: Params) -> dict[str, Any]:
     pool = asg.warm_pool
     rows = [
         {
-            "InstanceId": each.id,
-            "InstanceType": each.instance_type,
-            "AvailabilityZone": each.availability_zone,
-            "LifecycleState": f"Warmed:{'Stopped' if each.state == 'stopped' else 'Running'}",
+            "InstanceId": instance.id,
+            "InstanceType": instance.instance_type,
+            "AvailabilityZone": instance.availability_zone,
+            "LifecycleState": f"Warmed:{'Stopped' if instance.state == 'stopped' else 'Running'}",
             "HealthStatus": "Healthy",
             "ProtectedFromScaleIn": False,
         }
-        for each in warm_instances(asg)
+        for instance in warm_instances(asg)
     ]
     shown = page(params, "Instances", rows, after="NextToken", most="MaxRecords")
     if pool is None:

@@ -87,9 +87,9 @@ def peered_networks(there: Resources) -> set[str]:
     """The networks that Filestore instances peer with their own."""
     instances = (each for each in there.values() if each.token == _INSTANCE)
     return {
-        each.depends_on[0]
-        for each in instances
-        if each.state["networks"][0]["connectMode"] == "DIRECT_PEERING"
+        instance.depends_on[0]
+        for instance in instances
+        if instance.state["networks"][0]["connectMode"] == "DIRECT_PEERING"
     }
 
 

@@ -13,10 +13,10 @@ _RESTLESS = ("status", "statusMessage")
 def states(cloud: CloudState) -> Mapping[str, str]:
     """Line -> state of every resource."""
     return {
-        f"{one.display_name} {one.identity}": json.dumps(
-            {key: value for key, value in one.state.items() if key not in _RESTLESS},
+        f"{resource.display_name} {resource.identity}": json.dumps(
+            {key: value for key, value in resource.state.items() if key not in _RESTLESS},
             sort_keys=True,
             default=str,
         )
-        for one in cloud.resources.values()
+        for resource in cloud.resources.values()
     }

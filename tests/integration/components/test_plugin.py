@@ -202,7 +202,7 @@ def test_a_sample_is_declared_as_the_program_declares_it(package: Package) -> No
     config = {"gcp:project": values["gcp:project"]}
     package.construct(inputs, config=config, dryRun=True)
     component = f"{GpuStack.TOKEN}::gpus"
-    declared = {one.key: one.inputs for one in recorded(values).resources}
+    declared = {resource.key: resource.inputs for resource in recorded(values).resources}
     found = {key: one.inputs for key, one in package.registered.items() if key != component}
     assert found == declared
 

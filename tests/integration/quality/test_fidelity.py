@@ -36,7 +36,7 @@ def resources() -> list[Declared]:
 @pytest.fixture(scope="module")
 def network(resources: list[Declared]) -> list[Case]:
     """All cases of the network."""
-    return list(all_cases(GCP, [each for each in resources if each.token == NETWORK]))
+    return list(all_cases(GCP, [resource for resource in resources if resource.token == NETWORK]))
 
 
 @pytest.fixture

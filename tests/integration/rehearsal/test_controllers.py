@@ -42,7 +42,7 @@ def test_kwok_leaves_those_pods_alone() -> None:
     """The sandbox that makes pods run excludes the same images."""
     stages = yaml.safe_load_all(kwok.STAGES.joinpath("pod.yaml").read_text())
     (run,) = [stage for stage in stages if stage["metadata"]["name"] == "pod-run"]
-    keys = [each["key"] for each in run["spec"]["selector"]["matchExpressions"]]
+    keys = [expression["key"] for expression in run["spec"]["selector"]["matchExpressions"]]
     (key,) = [key for key in keys if "image" in key]
     assert all(name in key for name in controllers.PROGRAMS)
 

@@ -37,7 +37,7 @@ class Vpc:
     def found(self, *subnets: str, changes: Any = ()) -> list[tuple[str, str]]:
         """Word and reason of each finding."""
         own = settings(subnets or self.subnets, *changes)
-        return [(one.word, one.reason) for one in findings(self.ec2, own)]
+        return [(finding.word, finding.reason) for finding in findings(self.ec2, own)]
 
     def subnet(self, block: str, zone: str, vpc: str = "") -> str:
         made = self.ec2.create_subnet(
@@ -118,7 +118,7 @@ def test_a_subnet_without_room_or_in_a_zone_without_control_planes(vpc: Vpc) -> 
     for number in range(6):
         vpc.ec2.create_network_interface(SubnetId=small, Description=str(number))
     zones = vpc.ec2.describe_availability_zones()["AvailabilityZones"]
-    (excluded,) = [one["ZoneName"] for one in zones if one["ZoneId"] == "use1-az3"]
+    (excluded,) = [zone["ZoneName"] for zone in zones if zone["ZoneId"] == "use1-az3"]
     wrong = vpc.subnet("10.20.64.0/20", excluded[-1])
     assert vpc.found(*vpc.subnets, small, wrong) == [
         ("wrong", f"{small} has 5 free addresses; EKS needs 6 for the control plane"),

@@ -44,7 +44,7 @@ def test_compares_with_an_earlier_revision(repository: Path) -> None:
     assert pool["idle"]["change"] == 0
     assert pool["full"]["change"] == pytest.approx(2 * node * HOURS_PER_MONTH, abs=0.01)
     assert f"+${pool['full']['change']:,.2f}" in text
-    assert {one["name"] for one in document["compared"]["changes"]} == {"train-gpu", "NAT"}
+    assert {change["name"] for change in document["compared"]["changes"]} == {"train-gpu", "NAT"}
 
 
 def test_the_same_revision_changes_nothing(repository: Path) -> None:

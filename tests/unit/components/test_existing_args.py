@@ -60,7 +60,7 @@ def test_other_clusters_and_users_stay_behind(file: Path) -> None:
     args = ExistingClusterArgs(name="c", kubeconfig_file=str(file), context="production")
     read = json.loads(args.read_kubeconfig())
     assert read["current-context"] == "production"
-    assert [each["cluster"]["server"] for each in read["clusters"]] == ["https://production"]
+    assert [cluster["cluster"]["server"] for cluster in read["clusters"]] == ["https://production"]
     assert "me.crt" not in json.dumps(read)
 
 

@@ -73,7 +73,7 @@ def test_effects_of_the_clouds_and_of_kubernetes() -> None:
     }
     assert [from_cloud(cloud) for cloud in CLOUD_EFFECTS.values()] == list(CLOUD_EFFECTS)
     assert (from_cloud("NoSchedule"), from_cloud(UNKNOWN)) == ("NoSchedule", UNKNOWN)
-    assert [keeps_away(one) for one in CLOUD_EFFECTS] == [True, False, True]
+    assert [keeps_away(effect) for effect in CLOUD_EFFECTS] == [True, False, True]
 
 
 def affinity(*terms: Any) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_values_within_their_limits_are_accepted() -> None:
 def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:
     """Each limited part of a type: where it is, its type, and the limits."""
     kind, annotations = unwrapped(hint)
-    limits = [each for each in annotations if isinstance(each, LIMITS)]
+    limits = [annotation for annotation in annotations if isinstance(annotation, LIMITS)]
     if limits:
         yield where, kind, limits
     for part in typing.get_args(kind):

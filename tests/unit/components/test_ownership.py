@@ -138,9 +138,9 @@ class Reading(FakePulumi):
 
     def execute(self, *arguments: str, **environment: str) -> "CompletedProcess[str]":
         if arguments[0] == "refresh":
-            for each in self.deployment["deployment"]["resources"]:
-                if each["urn"] == OBJECT["urn"]:
-                    each["outputs"] = {"metadata": {"annotations": self.annotations}}
+            for resource in self.deployment["deployment"]["resources"]:
+                if resource["urn"] == OBJECT["urn"]:
+                    resource["outputs"] = {"metadata": {"annotations": self.annotations}}
         return super().execute(*arguments, **environment)
 
 
@@ -158,7 +158,7 @@ def test_an_object_of_others_is_reported_and_left(
     pulumi = Reading(state(CLUSTER, pending={"creating": OBJECT}), annotations)
     found = recover(pulumi, clouds=Google(None))
     identity = "kube-system/nvidia-device-plugin"
-    left = [each["urn"] for each in pulumi.deployment["deployment"]["resources"]]
+    left = [resource["urn"] for resource in pulumi.deployment["deployment"]["resources"]]
     if whose is None:
         assert found.adopted == {OBJECT["urn"]: identity}
         assert left[-1] == OBJECT["urn"]

@@ -123,5 +123,5 @@ def test_disk_that_is_not_requested_is_warned_of() -> None:
         values["gpu-cluster:workloads"][name]["requests"] = requests
         found = warnings(from_config(as_engine_config(values)))
         lines.append([line for line in found if "ephemeralStorage" in line])
-    assert [len(each) for each in lines] == [1, 0]
+    assert [len(line) for line in lines] == [1, 0]
     assert "gets 1Gi of disk" in lines[0][0]

@@ -92,7 +92,7 @@ def test_a_group_without_members_is_warned_of(stack: str) -> None:
             values["gpu-cluster:cluster"]["securityGroup"] = group
         found = warnings(from_config(as_engine_config(values)))
         lines.append([line for line in found if "securityGroup" in line])
-    assert [len(each) for each in lines] == [1, 0]
+    assert [len(line) for line in lines] == [1, 0]
     assert lines[0][0].startswith("gpu-cluster:teams.vision.members: vision@example.com")
     values["gpu-cluster:cluster"]["securityGroup"] = "admins@example.com"
     with pytest.raises(ValueError, match=r"securityGroup: 'admins@example[.]com' is not a group"):
@@ -216,7 +216,7 @@ def test_a_service_in_a_teams_namespace_counts_against_its_quota() -> None:
     values["gpu-cluster:services"] = {
         "chat": {**service, "namespace": "vision-a"}, "rank": service,
     }  # fmt: skip
-    (line,) = (one for one in warnings(read(values)) if "quota counts" in one)
+    (line,) = (warning for warning in warnings(read(values)) if "quota counts" in warning)
     assert line.startswith("gpu-cluster:services.chat.namespace: vision-a is of team vision, whose")
     assert "its pods take 1 of the 1 GPUs" in line
     assert line.endswith("or raise teams.vision.gpus")

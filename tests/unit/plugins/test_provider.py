@@ -61,7 +61,7 @@ def test_the_engines_autonaming_is_respected() -> None:
     assert decode(answer.inputs)["name"] == "wanted"
     request.autonaming.mode = request.autonaming.DISABLE
     answer = stack.provider.Check(request, stack.context)
-    assert [one.reason for one in answer.failures] == [
+    assert [failure.reason for failure in answer.failures] == [
         "name: 'net' needs an explicit name: the stack turns automatic ones off"
     ]
 
@@ -265,7 +265,7 @@ def test_the_providers_own_settings_are_checked(
     answer = stack.provider.CheckConfig(
         provider_pb2.CheckRequest(news=encode(config)), stack.context
     )
-    assert [one.reason for one in answer.failures] == ([reason] if reason else [])
+    assert [failure.reason for failure in answer.failures] == ([reason] if reason else [])
 
 
 def test_an_import_reads_every_input() -> None:

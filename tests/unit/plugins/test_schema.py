@@ -22,7 +22,7 @@ CLUSTER = "gcp:container/cluster:Cluster"
 def problems_of(token: str, inputs: dict[str, object]) -> list[str]:
     found: list[Problem] = []
     fit_block(inputs, resource_schema(token).inputs, "", found)
-    return [one.line for one in found + breaches(inputs, facts.of(token))]
+    return [breach.line for breach in found + breaches(inputs, facts.of(token))]
 
 
 @pytest.mark.parametrize("token", [t for t in sorted(facts.types()) if t.startswith("gcp:")])
@@ -130,7 +130,7 @@ def test_exclusions_are_refused(inputs: dict[str, object], line: str) -> None:
 def test_required_with_names_what_is_lacking() -> None:
     """A property that needs another one says which."""
     known = Facts(required_with={"a": ("b",)})
-    assert [one.line for one in breaches({"a": 1}, known)] == ["'a' needs 'b' as well"]
+    assert [breach.line for breach in breaches({"a": 1}, known)] == ["'a' needs 'b' as well"]
     assert breaches({"a": 1, "b": 2}, known) == []
 
 

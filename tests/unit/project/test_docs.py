@@ -223,7 +223,7 @@ def test_a_setting_is_set_in_the_stack_that_is_named() -> None:
         for command in re.findall(r"pulumi config set [^`]*gpu-cluster:", page.read_text())
     ]
     assert commands
-    assert [one for one in commands if " -s " not in one] == []
+    assert [command for command in commands if " -s " not in command] == []
 
 
 def test_no_kubeconfig_is_written_where_others_can_read_it() -> None:
@@ -262,7 +262,7 @@ def test_a_release_says_how_its_tag_is_made() -> None:
     """On main, annotated, published; and the states are those of the tag."""
     page = (ROOT / "docs" / "contributing" / "release.md").read_text()
     commands = re.findall(r"^ *\$ (.+)$", page, re.MULTILINE)
-    assert [each.split()[:2] for each in commands[-2:]] == [["git", "tag"], ["git", "push"]]
+    assert [command.split()[:2] for command in commands[-2:]] == [["git", "tag"], ["git", "push"]]
     assert "--annotate vVERSION" in commands[-2]
     assert "python -m quality state-fixtures vVERSION" in page
 

@@ -400,7 +400,7 @@ def test_two_changes_of_one_input_are_applied_from_the_same_start(
     one to the other, nothing would happen."""
     runner = FakeRunner(tmp_path, {"replaces": [POOL]}, {"replaces": [POOL]}, {"replaces": [POOL]})
     start = yaml.safe_load(runner.file.read_text())["config"]
-    found = [effect(each.key, replaced=("GPU pool",)) for each in CHANGES[:2]]
+    found = [effect(change.key, replaced=("GPU pool",)) for change in CHANGES[:2]]
     found = [replace(each, because=because) for each in found]
     planned = Table(changes=CHANGES[:2])
     rows = list(applied(cast("FaultRunner", runner), planned, found))

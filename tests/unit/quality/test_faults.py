@@ -220,7 +220,7 @@ def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> Non
     runner.assert_converged = not_converged  # type: ignore[method-assign]
     runner.assert_empty = not_converged  # type: ignore[method-assign]
     fault_results, ups, destroys = cycle(runner, [point(1), point(4)], [point(2)])
-    assert [(one.at[0], one.lost) for one in fault_results] == [
+    assert [(result.at[0], result.lost) for result in fault_results] == [
         ("1", ("a network is there twice",)),
         ("4", ("a network is there twice",)),
     ]

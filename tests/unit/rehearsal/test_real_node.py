@@ -250,8 +250,8 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
-    assert [one.gpus for one in shares] == [1] * 5
+    shares = [workload for name, workload in found.workloads.items() if name.startswith("share-")]
+    assert [share.gpus for share in shares] == [1] * 5
 
 
 def _blobs(file: Path) -> dict[str, bytes]:

@@ -97,10 +97,10 @@ def test_the_example_is_a_job_of_the_stack(tmp_path: Path) -> None:
     assert job.volumes["code"].files == ("examples/training/train.py",)
     (script,) = job.volumes["code"].contents(program).values()
     assert "resumed from step" in script
-    places = {one.mount_path: one.existing_claim for one in job.volumes.values()}
+    places = {volume.mount_path: volume.existing_claim for volume in job.volumes.values()}
     assert places["/opt/torch"] in how.claims
     assert set(filter(None, places.values())) == set(how.claims)
-    assert [name for name, one in job.volumes.items() if one.writable] == ["checkpoints"]
+    assert [name for name, volume in job.volumes.items() if volume.writable] == ["checkpoints"]
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
 
 

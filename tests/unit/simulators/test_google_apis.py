@@ -177,7 +177,7 @@ def test_zones_have_machines_and_accelerators(compute: Any) -> None:
     quotas = compute.regions().get(**REGION).execute()["quotas"]
     assert {"metric": "NVIDIA_L4_GPUS", "limit": 16.0, "usage": 0.0} in quotas
     # Compute Engine lists none of these for a region.
-    assert not [one for one in quotas if one["metric"] == "NVIDIA_H100_GPUS"]
+    assert not [quota for quota in quotas if quota["metric"] == "NVIDIA_H100_GPUS"]
 
 
 def test_links_are_of_the_version_that_is_asked(google: Google) -> None:

@@ -55,7 +55,7 @@ def stack(*stock: Stock, reservations: tuple[Reservation, ...] = (), **cluster: 
 def groups(made: GoogleStack, *classes: Any) -> list[NodeGroup]:
     """Those of the classes, first choice first."""
     assert made.cloud.classes(classes or [L4]) == []
-    found = [one for one in made.cloud.node_groups() if one.choice]
+    found = [group for group in made.cloud.node_groups() if group.choice]
     return sorted(found, key=lambda one: one.choice.rank if one.choice else 0)
 
 
@@ -182,7 +182,7 @@ def test_a_priority_has_the_machines_and_local_ssds_of_its_reservation(
     given["spec"]["priorities"] = [any_type | named, ON_DEMAND]
     said = [f"compute class l4: priority 0: {says}"] if says else []
     assert made.cloud.classes([given]) == said
-    first = [one for one in made.cloud.node_groups() if one.choice and not one.choice.rank]
+    first = [group for group in made.cloud.node_groups() if group.choice and not group.choice.rank]
     types = [one.node.labels["node.kubernetes.io/instance-type"] for one in first]
     assert types == ([] if says else [held])
     for one in first:
@@ -211,7 +211,7 @@ def test_a_reservation_must_be_in_each_zone_that_its_priority_names(
     given["spec"]["priorities"] = [rule, ON_DEMAND]
     lines = made.cloud.classes([given])
     groups = [one for one in made.cloud.node_groups() if one.choice and one.choice.rank == 0]
-    assert [one.node.labels["topology.kubernetes.io/zone"] for one in groups] == found
+    assert [group.node.labels["topology.kubernetes.io/zone"] for group in groups] == found
     missing = "compute class l4: priority 0: Reservation is missing in specified zone us-central1-c"
     assert lines == ([] if found else [missing])
 
@@ -257,7 +257,7 @@ def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: st
     (line,) = made.cloud.classes([given])
     assert line.startswith("compute class l4: priority 0: ")
     assert says in line
-    assert [one.choice.rank for one in made.cloud.node_groups() if one.choice] == [1]
+    assert [group.choice.rank for group in made.cloud.node_groups() if group.choice] == [1]
 
 
 def test_a_class_that_may_create_nothing_is_named() -> None:

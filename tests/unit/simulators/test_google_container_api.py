@@ -96,7 +96,7 @@ def test_a_cluster_comes_with_what_gke_fills_in(gke: Gke) -> None:
     gke.finished(gke.clusters.delete(name=CLUSTER))
     assert gke.clusters.list(parent=LOCATION).execute() == {}
     assert refused(gke.clusters.get(name=CLUSTER))[:2] == (404, "notFound")
-    kinds = [one["operationType"] for one in
+    kinds = [operation["operationType"] for operation in
              gke.locations.operations().list(parent=LOCATION).execute()["operations"]]  # fmt: skip
     assert kinds == ["CREATE_CLUSTER", "DELETE_CLUSTER"]
 
@@ -329,7 +329,7 @@ def test_an_upgrade_whose_nodes_never_register_fails(
     gke.cloud.followed(lambda *_: "starting")
     done = gke.finished(gke.pools.update(name=POOL, body={"diskSizeGb": "200"}))
     assert "new nodes have not registered" in done["error"]["message"]
-    assert [one.target_nodes for one in gke.cloud.node_groups() if one.name == "gpu"] == [1]
+    assert [group.target_nodes for group in gke.cloud.node_groups() if group.name == "gpu"] == [1]
 
 
 def test_one_operation_at_a_time(gke: Gke) -> None:

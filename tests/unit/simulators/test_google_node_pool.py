@@ -668,7 +668,7 @@ def test_an_update_that_outlasts_the_provider_fails() -> None:
     settings = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
     many = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 20}, **settings}
     stack.pool(**many)
-    (name,) = (each.name for each in stack.cloud.node_groups() if "gpu" in each.name)
+    (name,) = (group.name for group in stack.cloud.node_groups() if "gpu" in group.name)
     stack.cloud.set_size(name, 20)
     larger = pool(nodeConfig=t4(diskSizeGb=200), **many)
     with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
@@ -689,7 +689,7 @@ def test_an_update_waits_for_the_operation_before_it() -> None:
     stack = GoogleStack(seen=seen)
     stack.cluster()
     stack.pool()
-    (name,) = (each.name for each in stack.cloud.node_groups() if "gpu" in each.name)
+    (name,) = (group.name for group in stack.cloud.node_groups() if "gpu" in group.name)
     target = f"projects/p/locations/us-central1-a/clusters/dev/nodePools/{name}"
     scope = "projects/p/locations/us-central1-a"
     stack.cloud.operations.begin("container", scope, "UPGRADE_NODES", target, work=ended.wait)

@@ -174,8 +174,8 @@ def test_pods_that_name_no_reservation_get_nothing_out_of_one() -> None:
     for missing in ("cloud.google.com/reservation-name", "cloud.google.com/reservation-affinity"):
         selector = {key: value for key, value in NAMED.items() if key != missing}
         made = autopilot(selector, reservations=(MINE,))
-        assert not [one for one in made.cloud.node_groups() if selector.items()
-                    <= one.node.labels.items() and "mine" in one.name]  # fmt: skip
+        assert not [group for group in made.cloud.node_groups() if selector.items()
+                    <= group.node.labels.items() and "mine" in group.name]  # fmt: skip
         assert used_of(made.cloud, MINE) == 0
 
 

@@ -301,7 +301,7 @@ def test_a_reservation_in_an_order_may_be_smaller_than_the_pool_and_in_one_of_it
 
 def filled(pools: Any, *entries: Any) -> dict[str, int]:
     """The GPUs of the nodes that the pods of these entries fill."""
-    on = {name: one.pool for name, one in pools.items()}
+    on = {name: pool.pool for name, pool in pools.items()}
     return autopilot_quota.filled_gpus(
         pools, [pods for entry in entries for pods in entry.pod_groups("x", on)]
     )

@@ -121,7 +121,7 @@ def test_a_storage_class_that_exists_is_in_the_way() -> None:
 
 
 def autoscaler(*tags: str) -> dict[str, Any]:
-    words = [f"--node-group-auto-discovery=asg:tag={one}" for one in tags]
+    words = [f"--node-group-auto-discovery=asg:tag={tag}" for tag in tags]
     return runs("registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0@sha256:0", *words)
 
 

@@ -56,7 +56,7 @@ def test_aws_has_no_zones_that_are_known() -> None:
 
 def test_an_attached_gpu_is_priced_with_its_machine() -> None:
     """A T4 is on N1, with as many as GKE takes."""
-    found = [one for one in offers("T4") if one.cloud == "google"]
+    found = [offer for offer in offers("T4") if offer.cloud == "google"]
     assert [(one.gpus, one.machine) for one in found] == [
         (1, "n1-standard-4"),
         (2, "n1-standard-8"),
@@ -72,19 +72,19 @@ def test_an_attached_gpu_is_priced_with_its_machine() -> None:
 
 def test_without_arguments_there_is_everything() -> None:
     """Every machine that a pool may have, of both clouds, and none that is retired."""
-    machines = {(one.cloud, one.machine) for one in offers()}
+    machines = {(offer.cloud, offer.machine) for offer in offers()}
     for name, row in gke.MACHINE_TYPES.items():
         sure = row.gpus == int(row.gpus) and not row.uncertain
         assert (("google", name) in machines) == sure, name
     for name in eks.INSTANCE_TYPES:
         assert (("aws", name) in machines) == (eks.refusal(name) is None), name
-    assert "K80" not in {one.gpu for one in offers()}
+    assert "K80" not in {offer.gpu for offer in offers()}
 
 
 @pytest.mark.parametrize("name", ["h100", "H100", "NVIDIA H100", "nvidia-h100-80gb", "p5.48xlarge"])
 def test_a_gpu_goes_by_many_names(name: str) -> None:
     """The model, the cloud's word for it, or a machine that has it."""
-    assert {one.gpu for one in offers(name)} == {"H100"}
+    assert {offer.gpu for offer in offers(name)} == {"H100"}
 
 
 @pytest.mark.parametrize(

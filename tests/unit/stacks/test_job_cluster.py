@@ -149,7 +149,7 @@ def test_a_job_owns_what_stands_before_it(server: Server, cluster: JobCluster) -
     """So that it goes with the job."""
     cluster.submit(JOB)
     assert server.names() == sorted(EVERYTHING)
-    assert [[one["uid"] for one in owners] for owners in server.owners()] == [["u"], ["u"]]
+    assert [[owner["uid"] for owner in owners] for owners in server.owners()] == [["u"], ["u"]]
 
 
 def test_a_name_that_is_taken_is_refused_before_anything_is_made(

@@ -182,7 +182,7 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
     pod = workers["template"]["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == "trainer"
     assert pod["nodeSelector"]["gpu-cluster/pool"] == "train-gpu"
-    assert [each["name"] for each in pod["volumes"]] == ["shared-memory", "code", "data"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["shared-memory", "code", "data"]
     assert pod["volumes"][1]["configMap"]["name"] == files["metadata"]["name"]
     assert json.loads(json.dumps(found.job_set)) == found.job_set
 
@@ -310,7 +310,7 @@ def test_the_example_could_run() -> None:
     values["gpu-cluster:volumeClaims"] = {"checkpoints": {"size": "10Gi"}}
     found = settings.from_config(as_engine_config(values))
     assert found.batch is not None
-    pools = {name: one.pool for name, one in found.pools.items()}
+    pools = {name: pool.pool for name, pool in found.pools.items()}
     stack = Published(pools=pools, batch=found.batch, beside=found.auxiliary)
     (job,) = jobs_in(ROOT / "examples" / "training" / "job.yaml", stack, "default")
     (files,) = [each for each in job.before if each["kind"] == "ConfigMap"]

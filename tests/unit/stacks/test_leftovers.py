@@ -277,8 +277,8 @@ def test_in_an_existing_cluster_only_what_the_stack_ends_is_named() -> None:
     owner = "gpu-cluster/on-eks"
     named = [
         [
-            one.name
-            for one in module.leftovers(
+            leftover.name
+            for leftover in module.leftovers(
                 "aws", Objects(**found).of_stack(owner, karpenter=own), owner
             )
         ]

@@ -393,7 +393,7 @@ def test_components_and_providers_are_made_by_nobody() -> None:
     operations = interrupted(state(pending={"creating": component})) + interrupted(
         state(pending={"creating": provider})
     )
-    assert [one.may_be_there for one in operations] == [False, False]
+    assert [operation.may_be_there for operation in operations] == [False, False]
 
 
 def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
@@ -802,7 +802,7 @@ def test_a_default_pool_that_is_still_there_is_removed_by_the_next_update(remove
     found = recover(pulumi, clouds=Clouds({whole: "RUNNING"}, "default-pool", "gpu"))
     assert found.adopted == {urn(GKE, "dev"): whole}
     assert found.default_pools == ([urn(GKE, "dev")] if removes else [])
-    (adopted,) = (each for each in resources(pulumi.deployment) if each["type"] == GKE)
+    (adopted,) = (resource for resource in resources(pulumi.deployment) if resource["type"] == GKE)
     assert adopted["inputs"]["removeDefaultNodePool"] is False
     assert adopted["outputs"]["removeDefaultNodePool"] is False
     line = f"  {GKE} dev: still has GKE's default node pool, and the next up removes it"

@@ -11,10 +11,10 @@ from rehearsal.simulators.reservations import Reservation
 
 
 def _rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
-    for number, one in enumerate(call.cloud.reservations):
-        owner, name = owner_of(one, call.path["project"])
-        if owner == call.path["project"] and zone in (None, one.zone):
-            yield _row(call, one, owner, name, number)
+    for number, reservation in enumerate(call.cloud.reservations):
+        owner, name = owner_of(reservation, call.path["project"])
+        if owner == call.path["project"] and zone in (None, reservation.zone):
+            yield _row(call, reservation, owner, name, number)
 
 
 def _row(call: Call, one: Reservation, owner: str, name: str, number: int) -> dict[str, Any]:

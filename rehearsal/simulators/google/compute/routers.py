@@ -70,8 +70,8 @@ def _links(call: Call, nat: Mapping[str, Any], place: str) -> dict[str, Any]:
     collection = f"{place}/subnetworks"
     return {
         "subnetworks": [
-            each | {"name": LINK + full_name(call, each["name"], collection)}
-            for each in nat["subnetworks"]
+            subnetwork | {"name": LINK + full_name(call, subnetwork["name"], collection)}
+            for subnetwork in nat["subnetworks"]
         ]
     }
 

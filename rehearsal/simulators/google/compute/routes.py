@@ -55,7 +55,7 @@ def _name(of: str) -> str:
 
 def _list(call: Call) -> dict[str, Any]:
     wanted = call.query.get("filter", "")
-    rows = [resources.row(call, one) for one in _rows(call) if resources.matches(one, wanted)]
+    rows = [resources.row(call, row) for row in _rows(call) if resources.matches(row, wanted)]
     return resources.listed(call, "compute#routeList", rows)
 
 

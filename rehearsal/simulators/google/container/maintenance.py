@@ -24,9 +24,9 @@ def check(policy: Mapping[str, Any]) -> None:
     daily = (window.get("dailyMaintenanceWindow") or {}).get("startTime")
     if daily is not None and not _CLOCK.fullmatch(daily):
         raise bad_request(f"dailyMaintenanceWindow.startTime '{daily}' is not a valid time HH:MM")
-    for name, each in (window.get("maintenanceExclusions") or {}).items():
-        start, end = _instant(each.get("startTime")), _instant(each.get("endTime"))
-        options = each.get("maintenanceExclusionOptions") or {}
+    for name, exclusion in (window.get("maintenanceExclusions") or {}).items():
+        start, end = _instant(exclusion.get("startTime")), _instant(exclusion.get("endTime"))
+        options = exclusion.get("maintenanceExclusionOptions") or {}
         if options.get("endTimeBehavior") == "UNTIL_END_OF_SUPPORT" and start is not None:
             continue
         if start is None or end is None or end <= start:
@@ -80,7 +80,7 @@ def _enough(starts: list[datetime], length: timedelta) -> bool:
         return False
     day = starts[0]
     while day + _ROLLING <= starts[0] + timedelta(days=_SEARCHED):
-        if length * sum(day <= one < day + _ROLLING for one in starts) < _AVAILABLE:
+        if length * sum(day <= start < day + _ROLLING for start in starts) < _AVAILABLE:
             return False
         day += timedelta(days=1)
     return True

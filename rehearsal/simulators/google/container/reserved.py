@@ -80,7 +80,7 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
 
 def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reservation | None:
     """The reservation in a zone of this region, if it exists and the project may use it."""
-    zones = dict.fromkeys(one.zone for one in cloud.reservations)
+    zones = dict.fromkeys(reservation.zone for reservation in cloud.reservations)
     found = (found_in(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
     return next((one for one in found if one is not None), None)
 
@@ -140,12 +140,12 @@ def reserved_gpus(cloud: CloudState, metric: str | None, region: str | None) -> 
     """The GPUs of the project's own reservations, which count against a quota whether they run or
     not. None: in all metrics and regions."""
     found = 0
-    for one in cloud.reservations:
-        machine = machine_type(one.type)
-        accelerator = one.accelerator or (machine.accelerator if machine else None)
-        if "/" in one.name or accelerator is None or machine is None:
+    for reservation in cloud.reservations:
+        machine = machine_type(reservation.type)
+        accelerator = reservation.accelerator or (machine.accelerator if machine else None)
+        if "/" in reservation.name or accelerator is None or machine is None:
             continue
         counted = metric in (None, ACCELERATORS[accelerator].quota_metric)
-        if counted and (region is None or one.zone.startswith(f"{region}-")):
-            found += one.count * (one.gpus or int(machine.gpus))
+        if counted and (region is None or reservation.zone.startswith(f"{region}-")):
+            found += reservation.count * (reservation.gpus or int(machine.gpus))
     return found
