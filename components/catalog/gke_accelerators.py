@@ -51,7 +51,10 @@ class Accelerator:
     quota_metric_uncertain: bool = False
     """Whether the metric's name was not read in a source but follows the others' pattern."""
     mig: Mapping[str, int] = field(default_factory=dict)
-    """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG."""
+    """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG.
+
+    GB200 has none: "Multi-instance GPUs aren't supported when CDMM is enabled", which it is by
+    default (ai-hypercomputer/docs/create/gke-ai-hypercompute-custom-a4x, read on 2026-11-28)."""
     on_demand: float | None = None
     spot: float | None = None
     price_source: str = ""
@@ -124,9 +127,7 @@ _ROWS: Final = (
         price_source="sky9; no plain on-demand (reservation/spot/flex only), value uncertain",
         price_uncertain=True),
     Accelerator(name="nvidia-gb200", model="GB200", machine_family="a4x",
-        counts=(4,), quota_metric="NVIDIA_GB200_GPUS",
-        mig={"1g.23gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.93gb": 2, "7g.186gb": 1},
-        zones_partial=True),
+        counts=(4,), quota_metric="NVIDIA_GB200_GPUS", zones_partial=True),
     Accelerator(name="nvidia-gb300", model="GB300", machine_family="a4x-max",
         counts=(4,), quota_metric="NVIDIA_GB300_GPUS", quota_metric_uncertain=True,
         zones_partial=True),

@@ -55,11 +55,14 @@ class MachineType:
     provisioning: tuple[Provisioning, ...] = ANY_PROVISIONING
     arch: Literal["amd64", "arm64"] = "amd64"
     autopilot: bool = False
-    min_gke: str | None = None
+    min_gke: tuple[str, ...] = ()
+    """The first GKE version of each minor that has it; empty if all do."""
     zones: tuple[str, ...] | None = None
     """Its zones if they differ from its accelerator's; None if they are the same."""
     uncertain: bool = False
     """Whether it is in no list of what Google Cloud offers: only warn about it, never refuse."""
+    unmet: str = ""
+    """What its nodes need and this program does not declare, so that no pool can have it."""
     notes: str = ""
 
     @property
@@ -81,7 +84,8 @@ class MachineType:
         Ultra, A3 Mega, and A3 High (8 GPUs)"), nccl/test-gke-custom-a3-mega-high and
         nccl/test-gke-custom-a3-edge, read 2026-11-24.
         """
-        return self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
+        located = self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
+        return located and not self.unmet
 
     @property
     def doubt(self) -> str:
@@ -96,6 +100,16 @@ class MachineType:
     def fractional(self) -> bool:
         """Whether the machine has only a share of a GPU."""
         return 0 < self.gpus < 1
+
+    @property
+    def left_out(self) -> str:
+        """Why no pool can have the machine, after its name; empty if one can."""
+        if self.fractional:
+            return (
+                "has a fraction of a GPU, which Kubernetes cannot count; use one with a whole GPU, "
+                "and set sharing"
+            )
+        return self.unmet and f"needs {self.unmet}, which this program does not declare"
 
 
 def _bundle(
@@ -140,7 +154,7 @@ def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: fl
         price_source="vertex" if whole else "sky9 host + the share of a GPU",
         price_uncertain=not whole,
         autopilot=whole,
-        min_gke="1.32.11-gke.1174000" if whole else "1.35.2-gke.1485000",
+        min_gke=("1.32.11-gke.1174000" if whole else "1.35.2-gke.1485000",),
         notes=f"Spot of the host alone: {host_spot} (sky9)",
     )
 
@@ -192,6 +206,10 @@ def _a3_high(
     )
 
 
+# A4X: docs.cloud.google.com/ai-hypercomputer/docs/create/gke-ai-hypercompute-custom-a4x.
+# A4X Max: docs.cloud.google.com/ai-hypercomputer/docs/create/gke-ai-hypercompute-custom-a4x-max
+# (read on 2026-11-28) creates the cluster with --no-enable-shielded-nodes, and the pool with
+# --num-nodes and a HIGH_THROUGHPUT workload policy.
 _ROWS: Final = (
     _g2(4, 1, 0.7068, 0.3612),
     _g2(8, 1, 0.8536, 0.4362),
@@ -234,10 +252,11 @@ _ROWS: Final = (
         provisioning=_NO_ON_DEMAND, autopilot=True,
         notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)"),
     _bundle("a4x-highgpu-4g", "nvidia-gb200", 4, 140, 884, local_ssd_gib=12000, local_ssd_disks=4,
-        provisioning=_RESERVED, arch="arm64"),
+        provisioning=_RESERVED, arch="arm64",
+        min_gke=("1.32.8-gke.1108000", "1.33.4-gke.1036000")),
     _bundle("a4x-maxgpu-4g-metal", "nvidia-gb300", 4, 144, 960, local_ssd_gib=12000,
         local_ssd_disks=4, provisioning=_RESERVED, arch="arm64",
-        min_gke="1.34.3-gke.1318000"),
+        unmet="a pool of fixed size with a workload policy, in a cluster without shielded nodes"),
 )  # fmt: skip
 
 

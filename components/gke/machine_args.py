@@ -28,12 +28,7 @@ def _not_a_gpu_machine(name: str) -> str | None:
             "n1-standard-4 with an accelerator, or a type of G2, G4, A2, A3, A4 or A4X such as "
             "g2-standard-4"
         )
-    if machine.fractional:
-        return (
-            f"{name} has a fraction of a GPU, which Kubernetes cannot count; use one with a whole "
-            "GPU, and set sharing"
-        )
-    return None
+    return f"{name} {machine.left_out}" if machine.left_out else None
 
 
 def _not_an_accelerator(name: str) -> Refusal | str | None:
@@ -57,7 +52,7 @@ _MACHINE = Limit(
         "anyOf": [
             {
                 "enum": [
-                    *(row.name for row in catalog.MACHINE_TYPES.values() if not row.fractional),
+                    *(row.name for row in catalog.MACHINE_TYPES.values() if not row.left_out),
                     *(name for name in catalog.CPU_MACHINE_TYPES if name.startswith("n1-")),
                 ]
             },
@@ -113,12 +108,14 @@ class GkeGpuMachineArgs:
             fitting = [
                 bundle.name
                 for bundle in catalog.MACHINE_TYPES.values()
-                if bundle.accelerator == gpu_model.name and not bundle.uncertain
+                if bundle.accelerator == gpu_model.name
+                and not (bundle.uncertain or bundle.left_out)
             ]
             raise Refusal(
                 "accelerator",
                 f"{gpu_model.name} cannot be attached to {self.machine_type}",
-                remedy=f"machine types that carry it: {', '.join(fitting)}",
+                remedy="machine types that carry it: "
+                f"{', '.join(fitting) or 'none that a pool can have'}",
             )
         if self.gpus not in gpu_model.counts:
             raise Refusal(

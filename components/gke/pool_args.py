@@ -539,8 +539,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def needs_newer(self, version: str) -> tuple[str, str] | None:
         """The key and the reason why a cluster of this version cannot have the pool."""
         needs: dict[tuple[str, str], tuple[str, ...]] = {}
-        if self.machine.min_gke is not None:
-            needs["machineType", self.machine_type] = (self.machine.min_gke,)
+        if self.machine.min_gke:
+            needs["machineType", self.machine_type] = self.machine.min_gke
         if "flex-start" in self.order:
             key = "fallback" if self.fallback else "capacityType"
             feature = "flex-start-queued" if self.queued else "flex-start"
@@ -724,6 +724,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     "cannot be combined with installerImage, which installs its own driver",
                     remedy="drop one of the two",
                 )
+        if self.os_image == "ubuntu" and self.machine.family == "a4x":
+            yield Refusal("osImage", f"ubuntu has no image for {self.machine_type}; use cos")
         if self.os_image == "ubuntu" and self.driver_version == "latest":
             yield Refusal(
                 "driverVersion", "latest exists only for cos", remedy="use default, or osImage cos"

@@ -17,7 +17,7 @@ def offers(place: str | None = None) -> Iterator[Offer]:
         if card.retired:
             continue
         rows = [row for row in gke.MACHINE_TYPES.values() if row.accelerator == card.name]
-        shapes = [(row, int(row.gpus)) for row in rows if not (row.fractional or row.uncertain)]
+        shapes = [(row, int(row.gpus)) for row in rows if not (row.left_out or row.uncertain)]
         if card.machine_family == "n1":
             shapes = [(_n1(card.name, count), count) for count in card.counts]
         for machine, count in shapes:

@@ -161,7 +161,7 @@ def test_drivers_of_ubuntu_are_googles() -> None:
 
 def test_first_versions_are_exact() -> None:
     """Every version of a machine, a feature or a channel is one that `meets` can compare."""
-    machines = [row.min_gke for row in MACHINES if row.min_gke]
+    machines = [version for row in MACHINES for version in row.min_gke]
     features = [version for versions in gke.FIRST_VERSIONS.values() for version in versions]
     for version in (*machines, *features, *gke.CHANNEL_DEFAULTS.values()):
         assert gke.meets(version, (version,)) is True
@@ -374,7 +374,7 @@ def test_machines_with_gpus_are_those_of_gke_s_autoscaler() -> None:
         assert row.local_ssds == theirs["ssds"], row.name
 
 
-@pytest.mark.parametrize("machine", [row.name for row in MACHINES if not row.fractional])
+@pytest.mark.parametrize("machine", [row.name for row in MACHINES if not row.left_out])
 @pytest.mark.parametrize("disk", DISK_TYPES)
 def test_a_boot_disk_is_refused_if_gke_refuses_it(machine: str, disk: str) -> None:
     """For every machine type with GPUs."""

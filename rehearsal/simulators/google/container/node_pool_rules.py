@@ -77,6 +77,10 @@ def _check_machine(pool: Mapping[str, Any]) -> MachineType:
         raise bad_request(
             f"Image type '{config['imageType']}' is not supported: {', '.join(IMAGES)}"
         )
+    # ai-hypercomputer/docs/create/gke-ai-hypercompute-custom-a4x (read 2026-11-28): "must use a
+    # Container-Optimized OS node image".
+    if name.startswith("a4x-") and not str(config["imageType"]).upper().startswith("COS"):
+        raise bad_request(f"Image type '{config['imageType']}' is not supported for {name}")
     return machine
 
 
