@@ -361,7 +361,8 @@ class GkeClusterArgs(GkeControlPlaneArgs):
             if self.zones and catalog.is_zone(self.location):
                 raise Refusal(
                     "zones",
-                    f"only a regional cluster has zones; drop them, or make location {self.region}",
+                    "multi-zonal clusters are not supported, only regional ones have zones; drop "
+                    f"them, or make location {self.region}",
                 )
         refusals.check()
 

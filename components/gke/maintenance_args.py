@@ -26,13 +26,19 @@ _PARTS = (
 )  # fmt: skip
 """https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, without INTERVAL, which is a
 number, and without the time of day."""
+_A_QUARTER = {"MONTHLY": 3, "YEARLY": 0}
+"""The fewest such windows in any 92 days, which July, August and September have."""
 _LEAST_WINDOW = timedelta(hours=4)
 _LEAST_AVAILABLE = timedelta(hours=48)
 _ROLLING_DAYS, _FORMER_DAYS = 92, 32
 """https://docs.cloud.google.com/kubernetes-engine/docs/how-to/maintenance-window: 48 hours of
 contiguous windows of four hours or more in a rolling period, which is 92 days there and 32 days in
 copies of the same page on cloud.google.com (read 2026-11-28). The laxer rule refuses."""
-_MOST_NO_UPGRADES = timedelta(days=30)
+_MOST_NO_UPGRADES, _FORMER_NO_UPGRADES = timedelta(days=90), timedelta(days=30)
+"""concepts/maintenance-windows-and-exclusions has 90 days, copies of it have 30 (read 2026-11-28,
+both for a single exclusion). The laxer rule refuses."""
+_MOST_EXCLUSIONS = 3
+"""The same page: "a maximum of three maintenance exclusions that exclude all upgrades"."""
 
 Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
 
@@ -98,7 +104,7 @@ class GkeMaintenanceExclusionArgs:
         Sent("Cluster maintenancePolicy.maintenanceExclusions[].endTime"),
         Example('"2027-01-04T00:00:00Z"'),
     ]
-    """The end in RFC 3339 format. With scope `no-upgrades`, at most 30 days after the start."""
+    """The end in RFC 3339 format. With scope `no-upgrades`, at most 90 days after the start."""
     scope: Annotated[
         Scope, Sent("Cluster maintenancePolicy.maintenanceExclusions[].exclusionOptions.scope")
     ] = "no-upgrades"
@@ -113,7 +119,7 @@ class GkeMaintenanceExclusionArgs:
             if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
                 raise Refusal(
                     "end",
-                    f"is more than 30 days after start {self.start}, which scope no-upgrades does "
+                    f"is more than 90 days after start {self.start}, which scope no-upgrades does "
                     "not allow; end it earlier, or use scope no-minor-or-node-upgrades",
                     given=self.end,
                 )
@@ -151,6 +157,14 @@ class GkeMaintenanceArgs:
 
     def __post_init__(self) -> None:
         refusals = limit_refusals(self)
+        with refusals:
+            whole = [name for name, one in self.exclusions.items() if one.scope == "no-upgrades"]
+            if len(whole) > _MOST_EXCLUSIONS:
+                raise Refusal(
+                    "exclusions",
+                    f"{', '.join(whole)} have scope no-upgrades; allowed: at most "
+                    f"{_MOST_EXCLUSIONS}; give others scope no-minor-or-node-upgrades",
+                )
         with refusals:
             if _TIME_OF_DAY.fullmatch(self.start):
                 for key in ("end", "recurrence"):
@@ -197,14 +211,22 @@ class GkeMaintenanceArgs:
         return None if times is None else (_utc(self.end) - _utc(self.start)) * times
 
     def warnings(self) -> list[str]:
-        """A warning about windows that Google's older rule refuses."""
+        """Warnings about windows and exclusions that Google's older rules refuse."""
+        lines = [
+            f"maintenance.exclusions.{name}.end: is more than 30 days after start {one.start}; "
+            "copies of Google's page disagree whether scope no-upgrades may last 30 days or 90, so "
+            "GKE may refuse it"
+            for name, one in self.exclusions.items()
+            if one.scope == "no-upgrades" and _utc(one.end) - _utc(one.start) > _FORMER_NO_UPGRADES
+        ]
         available = self._available(_FORMER_DAYS)
         if available is None or available >= _LEAST_AVAILABLE:
-            return []
+            return lines
         return [
+            *lines,
             f"maintenance.recurrence: {self.recurrence} gives GKE {_hours(available)} hours in "
             f"{_FORMER_DAYS} days; copies of Google's page disagree whether 48 hours are needed in "
-            f"{_FORMER_DAYS} or in {_ROLLING_DAYS} days, so GKE may refuse it"
+            f"{_FORMER_DAYS} or in {_ROLLING_DAYS} days, so GKE may refuse it",
         ]
 
     def policy(self) -> dict[str, Any]:
@@ -248,6 +270,8 @@ def _hours(length: timedelta) -> str:
 def _occurrences(rule: Mapping[str, str], days: int) -> int | None:
     """The minimum number of windows in any so many days; None if the rule is too complex."""
     interval = int(rule.get("INTERVAL", "1"))
+    if set(rule) <= {"FREQ", "INTERVAL", "WKST"} and rule["FREQ"] in _A_QUARTER:
+        return _A_QUARTER[rule["FREQ"]] * days // _ROLLING_DAYS // interval
     if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"}:
         return None
     if rule["FREQ"] == "DAILY" and "BYDAY" not in rule:

@@ -337,7 +337,22 @@ def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]
         (weekly("SA,SU", 8, recurrence="FREQ=HOURLY"), "unsupported FREQ"),
         (weekly("SA,SU", 8, endTime="2026-01-02T00:00:00Z"), "does not end after it starts"),
         (excluded("2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"), "does not end after it starts"),
-        (excluded("2026-12-01T00:00:00Z", "2027-02-01T00:00:00Z"), "exceeds 30 days"),
+        (excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:01Z"), "exceeds 90 days"),
+        (weekly("SA", 8, recurrence="FREQ=YEARLY"), "longer than 92d without 48h"),
+        (weekly("SA", 8, recurrence="FREQ=MONTHLY"), "longer than 92d without 48h"),
+        (
+            {
+                "dailyMaintenanceWindow": {"startTime": "03:00"},
+                "maintenanceExclusions": [
+                    excluded(f"2027-0{month}-01T00:00:00Z", f"2027-0{month}-02T00:00:00Z")[
+                        "maintenanceExclusions"
+                    ][0]
+                    | {"exclusionName": f"e{month}"}
+                    for month in (1, 2, 3, 4)
+                ],
+            },
+            "more than 3 exclusions of NO_UPGRADES: e1, e2, e3, e4",
+        ),
         ({}, "exactly one of"),
     ],
 )
@@ -355,7 +370,7 @@ def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: s
         weekly("SA,SU", 8),
         weekly("SA,SU", 8, recurrence="FREQ=DAILY"),
         weekly("SA,SU", 8, recurrence="FREQ=MONTHLY;BYSETPOS=1;BYDAY=SA,SU"),
-        excluded("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z"),
+        excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z"),
         excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z", "NO_MINOR_OR_NODE_UPGRADES"),
     ],
 )

@@ -15,6 +15,8 @@ _ROLLING, _AVAILABLE, _CONTIGUOUS = timedelta(days=92), timedelta(hours=48), tim
 _SEARCHED = 366
 """The number of days after the first window in which all 92-day periods are checked:
 docs.cloud.google.com, how-to/maintenance-window (read 2026-11-28). Older copies have 32 days."""
+_NO_UPGRADES = timedelta(days=90)
+"""concepts/maintenance-windows-and-exclusions, read 2026-11-28; older copies have 30 days."""
 _DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
@@ -24,6 +26,7 @@ def check(policy: Mapping[str, Any]) -> None:
     daily = (window.get("dailyMaintenanceWindow") or {}).get("startTime")
     if daily is not None and not _CLOCK.fullmatch(daily):
         raise bad_request(f"dailyMaintenanceWindow.startTime '{daily}' is not a valid time HH:MM")
+    whole: list[str] = []
     for name, exclusion in (window.get("maintenanceExclusions") or {}).items():
         start, end = _instant(exclusion.get("startTime")), _instant(exclusion.get("endTime"))
         options = exclusion.get("maintenanceExclusionOptions") or {}
@@ -31,10 +34,12 @@ def check(policy: Mapping[str, Any]) -> None:
             continue
         if start is None or end is None or end <= start:
             raise bad_request(f"exclusion '{name}' does not end after it starts")
-        if options.get("scope", "NO_UPGRADES") == "NO_UPGRADES" and end - start > timedelta(
-            days=30
-        ):
-            raise bad_request(f"exclusion '{name}' of NO_UPGRADES exceeds 30 days")
+        if options.get("scope", "NO_UPGRADES") == "NO_UPGRADES":
+            whole.append(name)
+            if end - start > _NO_UPGRADES:
+                raise bad_request(f"exclusion '{name}' of NO_UPGRADES exceeds 90 days")
+    if len(whole) > 3:
+        raise bad_request(f"more than 3 exclusions of NO_UPGRADES: {', '.join(whole)}")
     if recurring := window.get("recurringWindow"):
         _check_recurring(recurring)
 
@@ -57,6 +62,15 @@ def _check_recurring(recurring: Mapping[str, Any]) -> None:
 
 def _starts(first: datetime, rule: Mapping[str, str]) -> list[datetime] | None:
     """The starts of a year's windows; None for rules that a rehearsal does not expand."""
+    if rule["FREQ"] in ("MONTHLY", "YEARLY") and set(rule) <= {"FREQ", "INTERVAL", "WKST"}:
+        months = int(rule.get("INTERVAL", "1")) * (12 if rule["FREQ"] == "YEARLY" else 1)
+        days_after = (first + timedelta(days=day) for day in range(_SEARCHED))
+        return [
+            one
+            for one in days_after
+            if one.day == first.day
+            and ((one.year - first.year) * 12 + one.month - first.month) % months == 0
+        ]
     if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"} or rule["FREQ"] not in ("DAILY", "WEEKLY"):
         return None
     interval, days = int(rule.get("INTERVAL", "1")), rule.get("BYDAY", "")
