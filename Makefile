@@ -55,6 +55,7 @@ make change               what follows from your change is written again and tes
 make test                 all tests and linters (make unit, make lint)
 make inject-faults        every fault at every operation, every change; under an hour
                           (PARTS="dev-kills", MINUTES=45)
+make slice                slow tests for 20 minutes, other ones with each commit
 make coverage             what the fast tests run of the code, which must not fall
 make docs                 writes the generated pages; FIGURES=1 adds what the last rehearsal
                           and tests measured
@@ -129,7 +130,7 @@ unit: setup
 	@$(RUN) -m tools build jobset kueue
 	@$(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-# After `make test` in continuous integration: each commit begins with other slow tests.
+# Each commit begins with other slow tests.
 slice: setup
 	@$(RUN) -m pytest -m prove -n 3 --dist loadgroup --no-loadscope-reorder --slice "$$(git rev-parse HEAD)"
 

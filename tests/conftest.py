@@ -124,7 +124,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--slice`, which continuous integration runs after all other tests."""
+    """Adds `--slice`, which `make slice` passes."""
     words = f"the slow tests in this commit's own order, as many as begin in {SLICE} minutes"
     parser.addoption("--slice", metavar="COMMIT", default="", help=words)
 

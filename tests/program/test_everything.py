@@ -18,7 +18,7 @@ from stacks.definition.files import ROOT
 from stacks.definition.validation import refusals
 from stacks.engine.plan import Change
 from stacks.images import pulled as listed
-from stacks.live.leftovers import leftovers
+from stacks.live.leftovers import Objects, leftovers
 from stacks.recovery import google
 from stacks.recovery.aws_resources import Aws
 from tests.components.recording import Registration
@@ -305,7 +305,7 @@ def left(config: dict[str, Any]) -> bool:
             "claimRef": {"namespace": "d", "name": "c"},
         },
     }
-    return bool(leftovers(cloud, claims=[claim], volumes=[volume]))
+    return bool(leftovers(cloud, Objects(claims=[claim], volumes=[volume])))
 
 
 DOES: Mapping[str, Callable[[dict[str, Any]], Any]] = {

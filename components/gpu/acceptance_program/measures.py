@@ -192,13 +192,13 @@ def summary(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Minimum, median and maximum of each number, and each throttling reason's share of samples."""
     found: dict[str, Any] = {"samples": len(samples)}
     for key in ("smMhz", "memoryMhz", "watts", "celsius"):
-        known = [sample[key] for sample in samples if sample[key] is not None]
+        known = [one[key] for one in samples if one[key] is not None]
         found[key] = (
             {"least": min(known), "median": statistics.median(known), "most": max(known)}
             if known
             else None
         )
-    told = [sample["throttling"] for sample in samples if sample["throttling"] is not None]
+    told = [one["throttling"] for one in samples if one["throttling"] is not None]
     words = sorted({word for words in told for word in words})
     found["throttling"] = (
         {word: sum(word in words for words in told) / len(told) for word in words} if told else None

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from components.catalog import eks as catalog
 from rehearsal.simulators.aws import auto_mode
 from rehearsal.simulators.aws.account import CALLER, Account
+from rehearsal.simulators.aws.ami_types import PATCHES
 from rehearsal.simulators.aws.api import Params, operation, page
 from rehearsal.simulators.aws.cluster_rules import (
     check_groups,
@@ -98,7 +98,7 @@ def _row(account: Account, params: Params, vpc: str) -> Row:
                                         *_DEFAULTS) if key in params},
         "arn": account.arn("eks", f"cluster/{name}"),
         "createdAt": now(),
-        "version": params.get("version") or max(catalog.KUBERNETES_VERSIONS, key=minor),
+        "version": params.get("version") or max(PATCHES, key=minor),
         "resourcesVpcConfig": {
             "securityGroupIds": [],
             "endpointPublicAccess": True,

@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from components.catalog.eks import KUBERNETES_VERSIONS
 from rehearsal.simulators.aws.account import NUMBER, Account
-from rehearsal.simulators.aws.ami_types import PATCHES, newest_release
+from rehearsal.simulators.aws.ami_types import newest_release
 from rehearsal.simulators.aws.api import Params, operation, rule
 
 _AL2023 = re.compile(
@@ -83,12 +84,12 @@ def published(path: str) -> Image | None:
             release = newest
         elif found["which"] != full or not _RELEASE.fullmatch(release) or release > newest:
             return None
-        if minor not in PATCHES or (arch == "arm64" and variant == "neuron"):
+        if minor not in KUBERNETES_VERSIONS or (arch == "arm64" and variant == "neuron"):
             return None
         return Image(family="al2023", variant=variant, arch=arch, minor=minor, release=release)
     if found := _BOTTLEROCKET.fullmatch(path):
         release = _NEWEST_BOTTLEROCKET if found["which"] == "latest" else found["which"]
-        if found["minor"] not in PATCHES or not _VERSION.fullmatch(release):
+        if found["minor"] not in KUBERNETES_VERSIONS or not _VERSION.fullmatch(release):
             return None
         variant = "nvidia" if found["nvidia"] else "standard"
         return Image(

@@ -114,6 +114,7 @@ BY_PROCESS_ID = {
     "rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
     "rehearsal/processes.py:kill_tree": "a child that was not waited for",
     "rehearsal/processes.py:visible": "compares the namespaces",
+    "rehearsal/progress.py:_end_without_reader": "this process",
     "rehearsal/progress.py:print": "this process",
     "stacks/recovery/lock.py:_alive": "proves nothing alone: the module's docstring",
 }
