@@ -244,8 +244,8 @@ class Order:
     most: str
     of_most: bool = False
     """Whether the refusal is of the second: raise it."""
-    alone: bool = True
-    """Whether nothing else bounds the number of the refusal, so that it can be offered."""
+    offered: bool = True
+    """Whether the refusal may offer what the other number allows: nothing else bounds this one."""
 
     def check(self, args: Any) -> None:
         """Raises the refusal."""
@@ -260,7 +260,7 @@ class Order:
 
     def possible(self, args: Any, key: str) -> Range | None:
         """What the other number allows for this one, if the refusal is of this one."""
-        if not self.alone:
+        if not self.offered:
             return None
         if self.of_most:
             return Range(getattr(args, self.least), None) if key == camel(self.most) else None

@@ -512,7 +512,7 @@ def _is_new(version: str) -> bool:
 
 def check_support(version: str, today: date, autoscaler: EksAutoscalerArgs | None) -> None:
     """Raises ValueError if EKS no longer supports the version, in which it creates no cluster, or
-    there is no image for it of the Cluster Autoscaler that the stack runs with these options.
+    if the stack runs Cluster Autoscaler with these options and no image for the version is known.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """

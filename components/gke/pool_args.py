@@ -290,7 +290,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     replacement starts, and needs twice the quota."""
 
     # GKE starts as many nodes in each zone, which may be more than minNodes.
-    ORDERS: ClassVar = (Order("min_nodes", "max_nodes", alone=False),)
+    ORDERS: ClassVar = (Order("min_nodes", "max_nodes", offered=False),)
 
     check_given = staticmethod(check_keys)
 

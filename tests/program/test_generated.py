@@ -160,7 +160,7 @@ def test_two_refused_settings_of_a_block_are_both_shown(platform: str, most: int
             block[name] = mistake(leaves(platform)[key]) if name != "xyz" else "no such thing"
         return shown(values)
 
-    random, alone = Random(platform), dict[str, dict[str, set[str]]]()
+    random, by_block = Random(platform), dict[str, dict[str, set[str]]]()
     refused = [
         key
         for key, setting in leaves(platform).items()
@@ -170,12 +170,12 @@ def test_two_refused_settings_of_a_block_are_both_shown(platform: str, most: int
         outer = key.rpartition(".")[0]
         xyz = f"{outer}.xyz"
         if own := paths(key, xyz) - paths(xyz):
-            alone.setdefault(outer, {})[key] = own
-    pairs = [pair for keys in alone.values() for pair in itertools.combinations(keys, 2)]
+            by_block.setdefault(outer, {})[key] = own
+    pairs = [pair for keys in by_block.values() for pair in itertools.combinations(keys, 2)]
     assert len(pairs) > 20
     for one, other in random.sample(pairs, min(most, len(pairs))):
         outer = one.rpartition(".")[0]
-        assert alone[outer][one] | alone[outer][other] <= paths(one, other), (one, other)
+        assert by_block[outer][one] | by_block[outer][other] <= paths(one, other), (one, other)
 
 
 BATCH = {*RUNNING, "batch", "queue", "wait"}

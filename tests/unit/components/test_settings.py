@@ -313,7 +313,7 @@ TOGETHER = {
             "gpuPools.train-gpu.machineType: 'g9-standard-4' is not a machine type that carries",
         ],
     ),
-    "a scaler that is no word": (
+    "a scaler that is not a word": (
         "dev",
         [
             ["gpu-cluster:cluster", "scaler", [{}]],

@@ -76,7 +76,7 @@ def test_a_rehearsal_connects_to_its_own_cluster_only(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_control_plane_stands_for_the_rehearsals_own() -> None:
-    """A GKE cluster with a DNS endpoint alone is reached by a name of this machine."""
+    """A GKE cluster that has only a DNS endpoint is reached by a name of this machine."""
     given = Settings(kubeconfig=kubeconfig("https://localhost:1"))
     with pytest.raises(Unreachable, match="unable to load schema information"):
         Cluster(given, {}, "127.0.0.1:1")

@@ -129,7 +129,7 @@ def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
 
 
 def test_every_listed_value_is_of_a_setting() -> None:
-    """Of its platform, or of some platform; `pods` stands for `workloads` too."""
+    """Of its platform, or of some platform; `pods` means `workloads` too."""
     known = {name: {setting.key for setting in settings_of(name)} for name in PLATFORMS}
     known["all"] = set().union(*known.values())
     assert [
