@@ -2,7 +2,7 @@ STACK ?= dev
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-COMMAND := $(RUN) -m cli
+COMMAND := $(RUN) -m gpu_cluster.cli
 QUALITY := $(RUN) -m quality
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
@@ -28,7 +28,7 @@ TAKEN := PYTHON $(foreach goal,$(MAKECMDGOALS),$(TAKES_$(goal)))
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 WRONG := $(firstword $(filter-out $(TAKEN),$(GIVEN)))
 ifneq ($(WRONG),)
-$(error $(shell $(PYTHON) tools/nearest.py $(WRONG) "make $(MAKECMDGOALS)" $(TAKEN)))
+$(error $(shell $(PYTHON) gpu_cluster/tools/nearest.py $(WRONG) "make $(MAKECMDGOALS)" $(TAKEN)))
 endif
 
 # With their extras: pip, which checks hashes, takes `name[extra]` for a package that is not pinned.
@@ -69,25 +69,25 @@ help:
 	$(info $(HELP))@:
 
 setup: $(VENV)/.ready
-	@$(RUN) -m tools build
+	@$(RUN) -m gpu_cluster.tools build
 
 packages: $(VENV)/.ready
 
 # What runs programs that are built here; they are built while packages are installed. For a stack
 # that is not there, nothing is.
 BUILDS := setup test unit inject-faults change $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
-BESIDE = $(if $(filter $(BUILDS),$(MAKECMDGOALS)),$(RUN) -m tools build)
+BESIDE = $(if $(filter $(BUILDS),$(MAKECMDGOALS)),$(RUN) -m gpu_cluster.tools build)
 # Python compiles what it imports: a tenth of what is installed, which pip would compile for a minute.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
 
 $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
-	@$(PYTHON) tools/version.py
+	@$(PYTHON) gpu_cluster/tools/version.py
 	@echo "python packages: installing, usually one to two minutes"
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m tools.meanwhile '$(BESIDE)' \
+	@$(RUN) -m gpu_cluster.tools.meanwhile '$(BESIDE)' \
 	  '$(PIP) --require-hashes -r requirements-dev.lock' \
 	  '$(PIP) --no-deps --no-build-isolation --editable .' \
-	  '$(RUN) -m tools.checkout'
+	  '$(RUN) -m gpu_cluster.tools.checkout'
 	@touch $@
 
 # After a change of requirements*.txt: every package with its version and hashes, for all Pythons that
@@ -118,8 +118,8 @@ lint: $(VENV)/.ready
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
-	@$(RUN) -m tools build actionlint
-	@"$$($(RUN) -m tools path actionlint)"
+	@$(RUN) -m gpu_cluster.tools build actionlint
+	@"$$($(RUN) -m gpu_cluster.tools path actionlint)"
 	@echo "mypy: checking, usually 10 s, the first time half a minute"
 	@$(RUN) -m mypy
 
@@ -127,7 +127,7 @@ COVERED := tests/unit tests/integration tests/policy tests/components
 
 # Built before, so that no test waits for a build, and no folder's budget pays for one.
 unit: setup
-	@$(RUN) -m tools build jobset kueue
+	@$(RUN) -m gpu_cluster.tools build jobset kueue
 	@$(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 # Each commit begins with other slow tests.
@@ -145,5 +145,5 @@ change: setup
 	@$(QUALITY) change
 
 clean:
-	@$(PYTHON) -m tools.clean
+	@$(PYTHON) -m gpu_cluster.tools.clean
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,15 @@
-"""The packages of the wheel: `components/`, under the name `gpu_cluster`."""
+"""The packages of the wheel: `gpu_cluster`, whose folder `components` is a link in the checkout."""
 
 from setuptools import find_namespace_packages, setup
 
-FOUND = find_namespace_packages("components", exclude=["*__pycache__*"])
+_COMPONENTS = "gpu_cluster.components"
+_COMPILED = "*__pycache__*"
 
 setup(
-    package_dir={"gpu_cluster": "components"},
-    packages=["gpu_cluster", *(f"gpu_cluster.{name}" for name in FOUND)],
+    package_dir={_COMPONENTS: "components"},
+    packages=[
+        *find_namespace_packages(include=["gpu_cluster*"], exclude=[f"{_COMPONENTS}*", _COMPILED]),
+        _COMPONENTS,
+        *(f"{_COMPONENTS}.{name}" for name in find_namespace_packages("components", [_COMPILED])),
+    ],
 )

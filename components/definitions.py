@@ -1,7 +1,8 @@
 """The custom resource definitions of JobSet, Kueue and Karpenter, from the files in `crds`.
 
-`python -m tools.definitions` writes those from the modules that `tools/` pins, so that a stack
-declares the same definitions that a rehearsal runs. All are under the Apache License 2.0.
+`python -m gpu_cluster.tools.definitions` writes those from the modules that `gpu_cluster/tools/`
+pins, so that a stack declares the same definitions that a rehearsal runs. All are under the Apache
+License 2.0.
 """
 
 import json

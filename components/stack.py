@@ -24,7 +24,7 @@ from .settings.blocks import RUNNING
 from .settings.model import Settings
 
 if TYPE_CHECKING:
-    from . import (
+    from .. import (
         BatchArgs,
         EksClusterArgs,
         EksExistingClusterArgs,

@@ -8,8 +8,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pulumi_policy import PolicyPack
 
-from policy import settings
-from policy.pack import RULES, policies
+from gpu_cluster.policy import settings
+from gpu_cluster.policy.pack import RULES, policies
 
 try:
     given = settings.read(RULES)

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from cli.main import CONTEXT, EXIT_CODES, Commands, Sections, run
+from gpu_cluster.cli.main import CONTEXT, EXIT_CODES, Commands, Sections, run
 
 NAME = "python -m quality"
 COMMANDS: Sections = {

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import yaml
 
-from components.decode import camel, type_hints
-from components.platforms import PLATFORMS, platform_in
-from components.settings.load import from_config
+from gpu_cluster.components.decode import camel, type_hints
+from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
+from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 from quality.docs.keys import blocks, nested
 from quality.environments import values_of
 from quality.faults.changes import MADE, apply, table
-from stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
-from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 
 _AWS = "tests/simulators/test_aws_"
 TESTS: Mapping[str, Sequence[str]] = {
@@ -49,16 +49,18 @@ TESTS: Mapping[str, Sequence[str]] = {
         "tests/program/test_effects.py", "tests/program/test_everything.py",
         "tests/unit/components/test_scaler.py",
     ),
-    "clouds/rows/aws.*": ("tests/unit/plugins/test_aws_rows.py", f"{_AWS}lives.py"),
-    "clouds/rows/google.*": (
+    "gpu_cluster/clouds/rows/aws.*": ("tests/unit/plugins/test_aws_rows.py", f"{_AWS}lives.py"),
+    "gpu_cluster/clouds/rows/google.*": (
         "tests/unit/plugins/test_google_rows.py", "tests/unit/plugins/test_official_requests.py",
     ),
-    "clouds/*": ("tests/facts/test_facts.py", "tests/facts/test_overrides.py"),
-    "rehearsal/simulators/aws/*": (f"{_AWS}api.py", f"{_AWS}changes.py", f"{_AWS}lives.py"),
-    "rehearsal/simulators/google/*": ("tests/unit/simulators/test_google_*.py",),
-    "rehearsal/plugins/gcp/*": ("tests/unit/plugins/test_google_*.py",),
+    "gpu_cluster/clouds/*": ("tests/facts/test_facts.py", "tests/facts/test_overrides.py"),
+    "gpu_cluster/rehearsal/simulators/aws/*": (
+        f"{_AWS}api.py", f"{_AWS}changes.py", f"{_AWS}lives.py",
+    ),
+    "gpu_cluster/rehearsal/simulators/google/*": ("tests/unit/simulators/test_google_*.py",),
+    "gpu_cluster/rehearsal/plugins/gcp/*": ("tests/unit/plugins/test_google_*.py",),
     "tests/unit/components/refused_*": ("tests/unit/components/test_settings*.py",),
-    "policy/*": ("tests/policy",),
+    "gpu_cluster/policy/*": ("tests/policy",),
     "quality/tries.*": ("tests/unit/quality/test_changes.py",),
     "*.md": ("tests/unit/project/test_docs.py", "tests/unit/project/test_commands_in_docs.py"),
 }  # fmt: skip
@@ -94,7 +96,11 @@ def tests(paths: Sequence[str]) -> list[str]:
     patterns = {test for path in paths for p in TESTS if fnmatch(path, p) for test in TESTS[p]}
     found = {file.relative_to(ROOT).as_posix() for p in patterns for file in ROOT.glob(p)}
     found |= {path for path in paths if re.fullmatch(r"tests/(.*/)?test_\w+\.py", path)}
-    modules = [path[:-3].replace("/", ".") for path in paths if path.endswith(".py")]
+    modules = [
+        re.sub(r"^components\.", "gpu_cluster.components.", path[:-3].replace("/", "."))
+        for path in paths
+        if path.endswith(".py")
+    ]
     imports = [rf"from {m} import|import {m}\b|from {_parent(m)} import .*\b{_last(m)}\b"
                for m in modules if "." in m]  # fmt: skip
     if imports:
@@ -184,9 +190,12 @@ def check(since: str, *, rehearse: bool) -> bool:
         return True
     sources = [path for path in paths if path.endswith(".py")]
     right = _step("ruff", [*python, "ruff", "check", "--quiet", *sources]) if sources else True
-    if any(path.startswith("clouds/") and path.endswith(".yaml") for path in paths):
-        right &= _step("clouds/generated", [*python, "quality", "clouds"])
-    if any(path.startswith(("components/", "clouds/", "quality/", "cli/")) for path in paths):
+    if any(path.startswith("gpu_cluster/clouds/") and path.endswith(".yaml") for path in paths):
+        right &= _step("gpu_cluster/clouds/generated", [*python, "quality", "clouds"])
+    if any(
+        path.startswith(("components/", "gpu_cluster/clouds/", "quality/", "gpu_cluster/cli/"))
+        for path in paths
+    ):
         right &= _step("generated pages", [*python, "quality", "docs"])
     if any(path.startswith("components/") for path in paths):
         right &= _step("tests/program/declared", [*python, "tests.program.declared"])
@@ -207,7 +216,7 @@ def check(since: str, *, rehearse: bool) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             stack, have = stack_with(platform, by_platform[platform], Path(folder))
             if have:
-                run = [*python, "cli", "rehearse", stack]
+                run = [*python, "gpu_cluster.cli", "rehearse", stack]
                 title = f"rehearsal of {stack} with {', '.join(have)}"
                 right &= _step(title, run, **{INSTEAD: folder})
     return right

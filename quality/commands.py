@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import STACK, json_option, plugins_option
-from cli.output import aside, say
-from cli.rehearse import linux_only
-from components.catalog.clouds import CLOUDS
-from components.platforms import PLATFORMS
-from stacks.outcome import Answer, CheckError, ExitCode
+from gpu_cluster.cli.options import STACK, json_option, plugins_option
+from gpu_cluster.cli.output import aside, say
+from gpu_cluster.cli.rehearse import linux_only
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
-    from rehearsal.provider_plugins import Choice
+    from gpu_cluster.rehearsal.provider_plugins import Choice
 
 
 @click.command(
@@ -88,8 +88,8 @@ def compare_plugins(
 
     Exit code 1: too many verdicts differ, or one for which nobody has said why.
     """
+    from gpu_cluster.rehearsal.plugins.official import first, installed
     from quality.fidelity.fidelity import compare
-    from rehearsal.plugins.official import first, installed
 
     def ask() -> Answer:
         program = official or first(package)
@@ -144,7 +144,7 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
 )
 def clouds(plugin: str | None, definitions: Path | None, autoscaler: Path | None) -> None:
     """Read again what others say of resource types, and write it to clouds/generated; with
-    --autoscaler, of machine families, to rehearsal/simulators/google/container.
+    --autoscaler, of machine families, to gpu_cluster/rehearsal/simulators/google/container.
 
     Without an option: the models of AWS's APIs that are installed. Prints what changed.
     """

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from stacks.definition import settings
-from stacks.definition.files import ROOT, stack_file
+from gpu_cluster.stacks.definition import settings
+from gpu_cluster.stacks.definition.files import ROOT, stack_file
 
 
 def values_of(stack: str) -> dict[str, Any]:

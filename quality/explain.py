@@ -8,21 +8,26 @@ from typing import Any
 
 import yaml
 
-from clouds.rows import aws, google
-from components.catalog.clouds import CLOUDS
-from components.effect import Sent
-from components.platforms import PLATFORMS
-from components.scalers import SCALERS, NotWith
+from gpu_cluster.clouds.rows import aws, google
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.effect import Sent
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import SCALERS, NotWith
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.patterns import within
+from gpu_cluster.rehearsal.plugins.cloud.schema import (
+    did_you_mean,
+    element_of,
+    property_at,
+    resource_schema,
+)
+from gpu_cluster.rehearsal.plugins.gcp.client import Client
+from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
+from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.outcome import CheckError
 from quality.docs.keys import settings_of
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.patterns import within
-from rehearsal.plugins.cloud.schema import did_you_mean, element_of, property_at, resource_schema
-from rehearsal.plugins.gcp.client import Client
-from rehearsal.plugins.gcp.resource import Resource
-from stacks.definition.files import ROOT
-from stacks.outcome import CheckError
 
-_SIMULATORS = ROOT / "rehearsal" / "simulators"
+_SIMULATORS = ROOT / "gpu_cluster" / "rehearsal" / "simulators"
 _DEFINITIONS = (
     ROOT / "components" / "crds" / "karpenter-aws.json",
     _SIMULATORS / "aws" / "auto_node_class.yaml",
@@ -34,8 +39,8 @@ _TESTED = {
 }
 """Package -> the file with the requests that are compared or made for each type."""
 _RULES = {
-    "gcp": "rehearsal/simulators/google; of a node pool's part: container/node_features.py there",
-    "aws": "rehearsal/simulators/aws",
+    "gcp": "gpu_cluster/rehearsal/simulators/google; of a part: container/node_features.py there",
+    "aws": "gpu_cluster/rehearsal/simulators/aws",
 }
 _PLAIN = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"}
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -142,9 +147,10 @@ def _of_rehearsal(token: str, path: str) -> Iterator[tuple[str, str]]:
         api_name = (field or name).rpartition(".")[2]
     elif package == "aws" and token in aws.rows():
         if path.partition(".")[0].removesuffix("[]") in aws.rows()[token].unsimulated:
-            plugin = "refuses it: take it out of `unsimulated` in clouds/rows/aws.yaml"
+            plugin = "refuses it: take it out of `unsimulated` in gpu_cluster/clouds/rows/aws.yaml"
     else:
-        plugin = f"does not know the type: add a row to clouds/rows/{facts.FILES[package]}.yaml"
+        file = f"gpu_cluster/clouds/rows/{facts.FILES[package]}.yaml"
+        plugin = f"does not know the type: add a row to {file}"
     yield "plugin", plugin
     folder = _SIMULATORS / facts.FILES[package]
     word = re.compile(rf"\b(?:{api_name}|{name})\b")

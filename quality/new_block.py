@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stacks.definition.files import ROOT
-from stacks.outcome import CheckError
+from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.outcome import CheckError
 
 _BLOCKS = Path("components/settings/blocks.py")
 _ROW = """\
@@ -15,7 +15,7 @@ _ROW = """\
         page="workloads",
         names=[DNS_LABEL],
         read=read_{names},
-        module="components.batch.{file}",
+        module="gpu_cluster.components.batch.{file}",
     ),
 """
 _LAST_ROW = '})  # fmt: skip\n"""Key -> the block'
@@ -47,8 +47,8 @@ def add_block(block: str, root: Path = ROOT) -> str:
     for source, copy in copies.items():
         text = (ROOT / "tests" / "fixtures" / "toy_block" / source).read_text()
         for pattern, replacement in (
-            (r"from components\.batch\.", "from ."),
-            (r"from components\.", "from .."),
+            (r"from gpu_cluster\.components\.batch\.", "from ."),
+            (r"from gpu_cluster\.components\.", "from .."),
             (r"(?<=`|:)sites\b", block),  # the key
             (r"\bsite\b", spoken),  # in a docstring
             (r"\bSites\b", f"{spoken.capitalize()}s"),

@@ -10,8 +10,8 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from stacks.outcome import CheckError
-from tools.sections import ROOT
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.tools.sections import ROOT
 
 SUMS = "SHA256SUMS"
 
@@ -36,7 +36,13 @@ def release(folder: Path, root: Path = ROOT) -> list[Path]:
 
 def wheel(folder: Path, root: Path = ROOT) -> Path:
     """Builds the wheel into `folder`, from a copy of the files in git, without the network."""
-    tracked = ["git", "ls-files", "components", ":(glob)*"]  # and the files of the root
+    tracked = [
+        "git",
+        "ls-files",
+        "components",
+        "gpu_cluster",
+        ":(glob)*",
+    ]
     listed = subprocess.run(tracked, cwd=root, capture_output=True, text=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel"]
     flags = ["--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]

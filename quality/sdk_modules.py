@@ -12,7 +12,7 @@ from pathlib import Path
 from mypy.options import Options
 from mypy.plugin import Plugin
 
-from components.catalog.clouds import CLOUDS
+from gpu_cluster.components.catalog.clouds import CLOUDS
 
 _PACKAGES = ("kubernetes", *(cloud.package for cloud in CLOUDS.values()))
 SDKS = tuple(f"pulumi_{package.replace('-', '_')}" for package in _PACKAGES)
@@ -31,8 +31,9 @@ class SdkModules(Plugin):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         options.per_module_options |= {f"{sdk}.*": {"follow_imports": "skip"} for sdk in SDKS}
-        rooms = options.packages or ()
-        for pattern in patterns(file for room in rooms for file in Path(room).rglob("*.py")):
+        rooms = [Path(room) for room in options.packages or ()]
+        rooms += [path for room in rooms for path in room.iterdir() if path.is_symlink()]
+        for pattern in patterns(file for room in rooms for file in room.rglob("*.py")):
             options.per_module_options[pattern] = {"follow_imports": "normal"}
         options._per_module_cache = None  # noqa: SLF001 - it was filled before
 

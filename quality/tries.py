@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from components import limits
-from components.settings.blocks import RUNNING
+from gpu_cluster.components import limits
+from gpu_cluster.components.settings.blocks import RUNNING
 from quality.docs.keys import Setting, choices
 
 ABSENT = "absent"

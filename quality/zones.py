@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from components.catalog.gke_zones import FILE
-from stacks.outcome import CheckError
+from gpu_cluster.components.catalog.gke_zones import FILE
+from gpu_cluster.stacks.outcome import CheckError
 
 SECTIONS = ("accelerators", "machine_types")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AvailabilityZone")

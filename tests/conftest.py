@@ -15,9 +15,9 @@ import hypothesis
 import psutil
 import pytest
 
-from components.catalog import dates
-from rehearsal.fork_server import SHARED, launcher
-from stacks.definition.files import use_examples
+from gpu_cluster.components.catalog import dates
+from gpu_cluster.rehearsal.fork_server import SHARED, launcher
+from gpu_cluster.stacks.definition.files import use_examples
 
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tools.sections import DOCS, README, ROOT
+from gpu_cluster.tools.sections import DOCS, README, ROOT
 
 PAGES = [
     README,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.sections import DOCS
+from gpu_cluster.tools.sections import DOCS
 
 PAGES = sorted((DOCS / "getting-started").glob("*.md"))
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)

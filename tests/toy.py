@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stacks.definition.files import INSTEAD, ROOT
+from gpu_cluster.stacks.definition.files import INSTEAD, ROOT
 
-_ROOMS = ("cli", "clouds", "components", "policy", "quality", "rehearsal", "stacks", "tools")
+_ROOMS = ("components", "gpu_cluster", "policy", "quality")
 _FIXTURES = ROOT / "tests" / "fixtures"
 POLICIES = _FIXTURES / "toy_policies.json"
 """The machines of the toy always run, which the policies allow its stacks."""
@@ -49,10 +49,10 @@ PLATFORM = Addition(
         title="Toy",
         folder="toy",
         cloud="toy",
-        cost="stacks.cost.toy",
-        capacity="stacks.capacity.toy",
-        environment="stacks.environments.toy",
-        rehearsal="rehearsal.platforms.toy",
+        cost="gpu_cluster.stacks.cost.toy",
+        capacity="gpu_cluster.stacks.capacity.toy",
+        environment="gpu_cluster.stacks.environments.toy",
+        rehearsal="gpu_cluster.rehearsal.platforms.toy",
     ),
 """,
         ),
@@ -65,8 +65,8 @@ PLATFORM = Addition(
         node_pool="toy:index:Pool",
         price_region="toy",
         endpoint="TOY_ENDPOINT",
-        recovers="stacks.recovery.toy",
-        policies=("policy.toy",),
+        recovers="gpu_cluster.stacks.recovery.toy",
+        policies=("gpu_cluster.policy.toy",),
         command="toyctl",
         arguments=Arguments(words=("token",)),
         install="buy toyctl",
@@ -82,11 +82,11 @@ BLOCK = Addition(
         "components/settings/blocks.py": (
             '})  # fmt: skip\n"""Key -> the block',
             """    "sites": RunningBlock(
-        args=import_module("components.batch.site_args").SiteArgs,
+        args=import_module("gpu_cluster.components.batch.site_args").SiteArgs,
         page="workloads",
         names=[DNS_LABEL],
-        read=import_module("components.batch.site_args").read_sites,
-        module="components.batch.site",
+        read=import_module("gpu_cluster.components.batch.site_args").read_sites,
+        module="gpu_cluster.components.batch.site",
     ),
 """,
         )
@@ -99,7 +99,7 @@ def tree(folder: Path) -> Path:
     """A copy of the tree."""
     copy = folder / "tree"
     for room in _ROOMS:
-        shutil.copytree(ROOT / room, copy / room, ignore=_IGNORED)
+        shutil.copytree(ROOT / room, copy / room, symlinks=True, ignore=_IGNORED)
     for name in ("Pulumi.yaml", "__main__.py", "requirements.txt"):
         shutil.copy2(ROOT / name, copy / name)
     (copy / ".venv").symlink_to(ROOT / ".venv")
@@ -134,7 +134,7 @@ def _started(
 
 SERVE = """
 import contextlib, io, json, sys
-from cli.main import main
+from gpu_cluster.cli.main import main
 for line in sys.stdin:
     asked, printed, said = json.loads(line), io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):

@@ -1,4 +1,4 @@
-"""What differs between the controllers of `components.batch`."""
+"""What differs between the controllers of `gpu_cluster.components.batch`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

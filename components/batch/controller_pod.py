@@ -1,4 +1,4 @@
-"""The Deployment of a controller of `components.batch`, and its configuration file."""
+"""The Deployment of a controller of `gpu_cluster.components.batch`, and its configuration file."""
 
 import hashlib
 import json

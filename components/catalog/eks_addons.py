@@ -27,7 +27,7 @@ class Addon:
     service_account: str | None = None
     """The service account whose pods get the addon's own role by Pod Identity; with `policy`."""
     policy: str | None = None
-    """The AWS managed policy of that role: the part of its ARN after `policy/`."""
+    """The AWS managed policy of that role: the part of its ARN after `gpu_cluster/policy/`."""
     buckets: bool = False
     """Whether it is installed only if pods mount buckets."""
     auto_mode: bool = False

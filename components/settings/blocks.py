@@ -32,9 +32,6 @@ from ..refusal import Refusals
 if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites
 
-_PACKAGE = __name__.partition(".")[0]
-"""The name of `components` in a checkout, and `gpu_cluster` in the wheel."""
-
 
 class DeclaringModule(Protocol):
     """The module of a block that runs pods."""
@@ -81,7 +78,7 @@ class RunningBlock(Block):
 
     def declare(self, block: Any, after: "Prerequisites") -> None:
         """Declares what the block runs."""
-        module = import_module(self.module.removeprefix("components"), _PACKAGE)
+        module = import_module(self.module)
         cast(DeclaringModule, module).declare(block, after)
 
 
@@ -112,7 +109,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         page="workloads",
         names=[DNS_LABEL],
         read=read_workloads,
-        module="components.gpu.workload",
+        module="gpu_cluster.components.gpu.workload",
     ),
     "namespaces": Block(
         args=NamespaceArgs,
@@ -132,14 +129,14 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         page="workloads",
         names=[_JOB_NAME],
         read=read_training_jobs,
-        module="components.batch.training",
+        module="gpu_cluster.components.batch.training",
     ),
     "services": RunningBlock(
         args=ServiceArgs,
         page="workloads",
         names=[_SERVICE_NAME],
         read=read_services,
-        module="components.gpu.service",
+        module="gpu_cluster.components.gpu.service",
     ),
     "images": Block(args=ImagesArgs, page="workloads"),
     "monitoring": Block(args=MonitoringArgs, page="monitoring"),
@@ -147,7 +144,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         args=GpuTestArgs,
         page="monitoring",
         read=read_gpu_test,
-        module="components.gpu.acceptance",
+        module="gpu_cluster.components.gpu.acceptance",
         holds_nodes=False,
     ),
 })  # fmt: skip

@@ -1,6 +1,7 @@
 """GPUs of an existing cluster, and a job on them, in a program of one's own."""
 
 import pulumi
+
 from gpu_cluster import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
 
 config = pulumi.Config()

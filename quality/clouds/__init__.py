@@ -1,1 +1,1 @@
-"""Writes `clouds/generated` from data that others maintain."""
+"""Writes `gpu_cluster/clouds/generated` from data that others maintain."""

@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 from botocore.loaders import Loader
 
-from clouds.rows.aws import rows
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
+from gpu_cluster.clouds.rows.aws import rows
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
 
 Node = Mapping[str, Any]
 LIMITS = {

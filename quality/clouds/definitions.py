@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
+from gpu_cluster.stacks.outcome import CheckError
 from quality.clouds import go_schema
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
-from stacks.outcome import CheckError
 
 WORDS = frozenset({
     "immutable", "kept_when_removed", "not_inputs", "sets", "defaults", "enums", "bounds",

@@ -1,5 +1,5 @@
 """`python -m quality clouds`: writes facts about resource types from others' data to
-`clouds/generated`.
+`gpu_cluster/clouds/generated`.
 
 Each source has its own row for a type. Facts that a better source has are removed from the other
 rows: an official plugin's schema wins over the provider's definitions, these win over models of the
@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from clouds import read
+from gpu_cluster.clouds import read
+from gpu_cluster.rehearsal.plugins import official
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.stacks.outcome import CheckError
 from quality.clouds import aws_models, aws_provider, definitions, plugin_schema
-from rehearsal.plugins import official
-from rehearsal.plugins.cloud import facts
-from stacks.outcome import CheckError
 
 FOLDER = Path(read.__file__).with_name("generated")
 SOURCES: Mapping[str, frozenset[str]] = {

@@ -9,9 +9,12 @@ from typing import Any
 
 import yaml
 
-from stacks.outcome import CheckError
+from gpu_cluster.stacks.outcome import CheckError
 
-FILE = Path(__file__).parents[2] / "rehearsal/simulators/google/container/machine_families.yaml"
+FILE = (
+    Path(__file__).parents[2]
+    / "gpu_cluster/rehearsal/simulators/google/container/machine_families.yaml"
+)
 _SOURCES = "pkg/cloudprovider/gke/machinetypes"
 _HEAD = """\
 # Written by `python -m quality clouds --autoscaler FOLDER`, not by hand: GKE's machine families,

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from rehearsal.plugins import official
+from gpu_cluster.rehearsal.plugins import official
 
 _MOST_BYTES = 512 << 20
 """The maximum size of a schema; AWS's has more than a hundred megabytes."""

@@ -2,9 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES, alerts, measures
-from components.catalog.metrics import METRICS, Source
-from tools.sections import REFERENCE, TEMPLATES, page, table
+from gpu_cluster.components.catalog.charts_and_alerts import (
+    ALERTS,
+    GROUPINGS,
+    MEASURES,
+    alerts,
+    measures,
+)
+from gpu_cluster.components.catalog.metrics import METRICS, Source
+from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "alerts.md"
 

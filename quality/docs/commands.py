@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import click
 
-from cli.main import COMMANDS, NAME, gpu_cluster
-from tools.sections import REFERENCE, TEMPLATES, page, table
+from gpu_cluster.cli.main import COMMANDS, NAME, gpu_cluster
+from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "cli.md"
 WIDTH = 100

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from components.gpu.acceptance_program.report import result_in
-from stacks.outcome import CheckError
-from tools.sections import BENCHMARKS, DOCS, fill
+from gpu_cluster.components.gpu.acceptance_program.report import result_in
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.tools.sections import BENCHMARKS, DOCS, fill
 
 MEASURED = DOCS / "measured"
 SECTION = "gpus"

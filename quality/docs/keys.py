@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from components.catalog.clouds import CLOUDS
-from components.cluster import GPU_TAINT
-from components.decode import camel, type_hints
-from components.limits import Example, unwrapped
-from components.platforms import PLATFORMS
-from components.scalers import unsupported
-from components.settings.blocks import BLOCKS
-from tools.sections import REFERENCE, fill, table
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.components.decode import camel, type_hints
+from gpu_cluster.components.limits import Example, unwrapped
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import unsupported
+from gpu_cluster.components.settings.blocks import BLOCKS
+from gpu_cluster.tools.sections import REFERENCE, fill, table
 
 T = TypeVar("T")
 

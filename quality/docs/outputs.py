@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.cluster import GpuPool
-from components.platforms import WRITTEN
+from gpu_cluster.components.cluster import GpuPool
+from gpu_cluster.components.platforms import WRITTEN
+from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 from quality.docs.keys import meanings
 from quality.docs.support_matrix import drivers, pool_of
-from tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "outputs.md"
 

@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from components import plugin
-from components.cluster import Toleration
-from components.decode import OUTPUT, annotations, camel
-from components.limits import unwrapped
-from components.platforms import PLATFORMS
-from components.settings.blocks import BLOCKS
-from components.stack import GpuStack
+from gpu_cluster.components import plugin
+from gpu_cluster.components.cluster import Toleration
+from gpu_cluster.components.decode import OUTPUT, annotations, camel
+from gpu_cluster.components.limits import unwrapped
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.settings.blocks import BLOCKS
+from gpu_cluster.components.stack import GpuStack
+from gpu_cluster.tools.sections import ROOT
 from quality.docs import outputs
 from quality.docs.keys import meanings
-from tools.sections import ROOT
 
 FILE: Final = Path(plugin.__file__).with_name(plugin.SCHEMA)
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}

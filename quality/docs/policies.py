@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from policy.binding import Rule
-from policy.host_paths import ALLOWED
-from policy.pack import RULES
-from policy.standard import CONTROLS
-from policy.system_pods import SYSTEM_PODS
-from tools.sections import REFERENCE, TEMPLATES, page, table
+from gpu_cluster.policy.binding import Rule
+from gpu_cluster.policy.host_paths import ALLOWED
+from gpu_cluster.policy.pack import RULES
+from gpu_cluster.policy.standard import CONTROLS
+from gpu_cluster.policy.system_pods import SYSTEM_PODS
+from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "policies.md"
 

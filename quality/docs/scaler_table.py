@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from components.decode import NAMESPACE
-from components.scalers import SCALERS, Scaler
-from components.settings.load import from_config
+from gpu_cluster.components.decode import NAMESPACE
+from gpu_cluster.components.scalers import SCALERS, Scaler
+from gpu_cluster.components.settings.load import from_config
 from quality.faults.changes import apply
 
 _TABLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load(

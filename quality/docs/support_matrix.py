@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from components.catalog.eks import INSTANCE_TYPES, refusal
-from components.catalog.gke import ACCELERATORS
-from components.catalog.gke_machines import MACHINE_TYPES, MachineType
-from components.cluster import GpuPool
-from components.decode import camel, decode
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.platforms import PLATFORMS
-from components.refusal import UNKNOWN_KEY, Refusal
-from components.scalers import scalers, unsupported
+from gpu_cluster.components.catalog.eks import INSTANCE_TYPES, refusal
+from gpu_cluster.components.catalog.gke import ACCELERATORS
+from gpu_cluster.components.catalog.gke_machines import MACHINE_TYPES, MachineType
+from gpu_cluster.components.cluster import GpuPool
+from gpu_cluster.components.decode import camel, decode
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.refusal import UNKNOWN_KEY, Refusal
+from gpu_cluster.components.scalers import scalers, unsupported
+from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 from quality.docs import scaler_table
-from tools.sections import REFERENCE, TEMPLATES, page, table
 
 PAGE = REFERENCE / "support-matrix.md"
 

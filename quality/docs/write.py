@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpu_cluster.tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 from quality.docs import (
     alerts,
     commands,
@@ -17,7 +18,6 @@ from quality.docs import (
     stack_schema,
     support_matrix,
 )
-from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 
 PAGES: Mapping[Path, Callable[[], str]] = {
     alerts.PAGE: alerts.markdown,

@@ -15,20 +15,20 @@ from typing import Any
 
 import yaml
 
-from components.decode import decode
-from components.effect import Silent
-from components.refusal import Refusal
-from components.settings.blocks import BLOCKS, RUNNING
-from components.settings.load import from_config
-from components.settings.remaining import steps
+from gpu_cluster.components.decode import decode
+from gpu_cluster.components.effect import Silent
+from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.components.settings.remaining import steps
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, stacks
+from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig
+from gpu_cluster.stacks.engine.plan import NODES, codes, read_plan
+from gpu_cluster.stacks.engine.plan import Change as Planned
+from gpu_cluster.stacks.engine.urn import Urn
 from quality.docs.keys import Setting, blocks, settings, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.tries import ABSENT, document, listed, tries
-from stacks.definition.files import EXAMPLES, ROOT, stacks
-from stacks.definition.settings import NOWHERE, flat, with_kubeconfig
-from stacks.engine.plan import NODES, codes, read_plan
-from stacks.engine.plan import Change as Planned
-from stacks.engine.urn import Urn
 
 STACKS = Path(__file__).with_name("stacks")
 """Stacks for changes that no sample allows: of an existing network, or of settings that N1

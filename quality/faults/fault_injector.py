@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from rehearsal.plugins.cloud.handler import CloudError
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 
 Moment = Literal["asked", "done"]
 """Before the cloud has done anything, or after it has and before the response is received."""

@@ -8,19 +8,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.provider_plugins import Choice
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.simulators.cloud import Cloud
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.engine.pulumi import EngineError
+from gpu_cluster.stacks.engine.urn import Urn
+from gpu_cluster.stacks.recovery.aws_resources import Aws
+from gpu_cluster.stacks.recovery.clouds import LiveClouds
+from gpu_cluster.stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery.engine import RecoveringPulumi
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
-from rehearsal.engine import Outcome
-from rehearsal.plugins.faults import Faults
-from rehearsal.provider_plugins import Choice
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.simulators.cloud import Cloud
-from rehearsal.simulators.inventory import INVENTORIES
-from stacks.engine.pulumi import EngineError
-from stacks.engine.urn import Urn
-from stacks.recovery.aws_resources import Aws
-from stacks.recovery.clouds import LiveClouds
-from stacks.recovery.command import recover
-from stacks.recovery.engine import RecoveringPulumi
 
 TRIES = 3
 """The number of attempts after which a fault counts as not recovered."""

@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Collection
 
+from gpu_cluster.rehearsal.provider_plugins import Choice
+from gpu_cluster.rehearsal.sandbox import ROOT
+from gpu_cluster.stacks.definition.files import SAMPLES, use_examples
+from gpu_cluster.stacks.outcome import ExitCode
+from gpu_cluster.tools.sections import IMMUTABLE, RELIABILITY, fill
 from quality.faults.changes import MORE
 from quality.faults.table import document, markdown, read, replacements, summary
 from quality.faults.workers import Part, parts_of, run
-from rehearsal.provider_plugins import Choice
-from rehearsal.sandbox import ROOT
-from stacks.definition.files import SAMPLES, use_examples
-from stacks.outcome import ExitCode
-from tools.sections import IMMUTABLE, RELIABILITY, fill
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import yaml
 
-from components.catalog.clouds import CLOUDS
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.stacks.engine.urn import Urn
 from quality.faults.fault_injector import Moment
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered
-from rehearsal.engine import Outcome
-from stacks.engine.urn import Urn
 
 ERRORS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     file.stem: yaml.safe_load(file.read_text())

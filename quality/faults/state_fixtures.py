@@ -16,13 +16,13 @@ from typing import Any
 import kubernetes.dynamic
 import yaml
 
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.simulators.google.container.cluster_defaults import MANAGED_PROMETHEUS
-from stacks.definition.files import SAMPLES
-from stacks.definition.names import StackError
-from stacks.engine.state import resources
-from stacks.outcome import ExitCode
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.simulators.google.container.cluster_defaults import MANAGED_PROMETHEUS
+from gpu_cluster.stacks.definition.files import SAMPLES
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.engine.state import resources
+from gpu_cluster.stacks.outcome import ExitCode
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"

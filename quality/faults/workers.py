@@ -10,17 +10,17 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from gpu_cluster.rehearsal.processes import ProcessError
+from gpu_cluster.rehearsal.provider_plugins import Choice
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.definition.files import use_instead
+from gpu_cluster.stacks.outcome import CheckError
 from quality.environments import platform_of
 from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
 from quality.platforms import measured
-from rehearsal.processes import ProcessError
-from rehearsal.provider_plugins import Choice
-from rehearsal.simulators.inventory import INVENTORIES
-from stacks.definition.files import use_instead
-from stacks.outcome import CheckError
 
 ASKED_EVERY = 6
 """At one in this many operations, the engine is also killed before the cloud acts. The state is

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.plugins.kubernetes.cluster import Cluster, NoMatch, Settings
+from gpu_cluster.rehearsal.plugins.kubernetes.objects import kind_of_token
+from gpu_cluster.rehearsal.processes import Processes
 from quality.fidelity.declared import Declared
 from quality.fidelity.states import from_preview, kubernetes_object
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.plugins.kubernetes.cluster import Cluster, NoMatch, Settings
-from rehearsal.plugins.kubernetes.objects import kind_of_token
-from rehearsal.processes import Processes
 
 Preview = Callable[[], Mapping[str, Any]]
 

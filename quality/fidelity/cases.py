@@ -16,12 +16,12 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.facts import Facts
+from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of
 from quality.fidelity.declared import Declared
 from quality.fidelity.packages import Package
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.facts import Facts
-from rehearsal.plugins.cloud.schema import UNKNOWN, Block, block, element_of
 
 VALUES = Path(__file__).with_name("values.yaml")
 """Two values for each text that must have a certain form; `path` ends with the key."""

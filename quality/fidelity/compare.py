@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN, plain, resource_schema
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from quality.fidelity.behind import Behind
 from quality.fidelity.cases import Case
 from quality.fidelity.packages import Package
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import UNKNOWN, plain, resource_schema
-from rehearsal.plugins.kubernetes.api_error import ApiError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, stack
 
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES
+from gpu_cluster.stacks.definition.settings import NOWHERE, flat, is_existing
 from quality.platforms import outputs
-from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
-from stacks.definition.settings import NOWHERE, flat, is_existing
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, for types and inputs that no sample declares."""

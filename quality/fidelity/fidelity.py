@@ -16,16 +16,16 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.rehearsal.plugins.official import sdk_version
+from gpu_cluster.stacks.outcome import Answer as Said
+from gpu_cluster.stacks.outcome import ExitCode
+from gpu_cluster.stacks.table import table
 from quality.fidelity.cases import Case, all_cases
 from quality.fidelity.compare import Answer, compared
 from quality.fidelity.declared import declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.page import RESULTS, write
 from quality.fidelity.questions import Plugin, official
-from rehearsal.plugins.official import sdk_version
-from stacks.outcome import Answer as Said
-from stacks.outcome import ExitCode
-from stacks.table import table
 
 REASONS = Path(__file__).with_name("reasons.yaml")
 SAID = ("offline", "official", "unknown to one")

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.cloud.schema import Block, block, resource_schema
+from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.kubernetes.schema import input_class
+from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from quality.fidelity.behind import Behind, empty_cluster, nothing
-from rehearsal.plugins import gcp
-from rehearsal.plugins.cloud.schema import Block, block, resource_schema
-from rehearsal.plugins.cloud.server import ProviderServer
-from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.kubernetes.schema import input_class
-from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpu_cluster.tools.sections import DOCS, REFERENCE, TEMPLATES, page, table
 from quality.fidelity.packages import PACKAGES
-from tools.sections import DOCS, REFERENCE, TEMPLATES, page, table
 
 RESULTS = DOCS / "measured" / "fidelity"
 """The results of the last comparison of each package."""

@@ -10,9 +10,9 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from rehearsal.plugins.cloud.wire import decode, encode
-from rehearsal.plugins.official import running
-from stacks.outcome import CheckError
+from gpu_cluster.rehearsal.plugins.cloud.wire import decode, encode
+from gpu_cluster.rehearsal.plugins.official import running
+from gpu_cluster.stacks.outcome import CheckError
 
 _SEED = b"the same generated names on both sides"
 _OPTIONS = [

@@ -5,8 +5,8 @@ from collections import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import UNKNOWN, element_of, plain, resource_schema
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN, element_of, plain, resource_schema
 
 
 def from_preview(token: str, preview: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from components.catalog.clouds import CLOUDS
-from components.platforms import PLATFORMS
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.platforms import PLATFORMS
 
 
 class Measured(Protocol):

@@ -1,7 +1,7 @@
 """EKS, as benchmarks and fault injection measure it."""
 
-from clouds.rows.aws import rows
-from components.catalog.clouds import AWS
+from gpu_cluster.clouds.rows.aws import rows
+from gpu_cluster.components.catalog.clouds import AWS
 
 SCALE = 10.0
 KILL_PARTS = 3

@@ -1,6 +1,6 @@
 """GKE Standard, as benchmarks and fault injection measure it."""
 
-from components.catalog.clouds import GOOGLE
+from gpu_cluster.components.catalog.clouds import GOOGLE
 
 SCALE = 4.0
 KILL_PARTS = 1

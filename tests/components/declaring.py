@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from components.cluster import Cluster, Runs
-from components.platforms import PLATFORMS
-from components.refusal import Refusals
+from gpu_cluster.components.cluster import Cluster, Runs
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.refusal import Refusals
 
 CONFIG: Mapping[str, Mapping[str, str]] = {
     "gke": {"gcp:project": "my-project"},

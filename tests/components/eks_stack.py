@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.cluster import Runs
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.network_args import EksNetworkArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs
+from gpu_cluster.components.cluster import Runs
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.network_args import EksNetworkArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.program.environments import ANSWERS

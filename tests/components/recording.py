@@ -15,9 +15,9 @@ from pulumi import _types
 from pulumi.runtime import _callbacks, mocks, resource, rpc, stack
 from pulumi.runtime.proto import resource_pb2, source_pb2
 
-from components.catalog.clouds import CLOUDS
-from stacks.engine.state import ROOT_TYPE
-from stacks.engine.urn import Urn, of_reference
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.stacks.engine.state import ROOT_TYPE
+from gpu_cluster.stacks.engine.urn import Urn, of_reference
 
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_program.report import MARKER
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
 from tests.program.environments import (
     ANSWERS,

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 import yaml
 
-from components.batch import training
-from components.batch.batch_args import BatchArgs, QueueArgs
-from components.batch.declare import declare_batch
-from components.batch.team_args import TeamArgs, TeamQuotaArgs, team_queues
-from components.batch.training_args import TrainingArgs
-from components.catalog import images
-from components.catalog.kubernetes import BATCH_DEFINITIONS
-from components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
-from components.eks.karpenter_args import Scaler
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gpu.prerequisites import Prerequisites
-from components.gpu.resources_args import ResourcesArgs
-from components.gpu.workload import GpuWorkload
-from components.gpu.workload_args import WorkloadArgs
-from stacks.engine.urn import Urn
+from gpu_cluster.components.batch import training
+from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
+from gpu_cluster.components.batch.declare import declare_batch
+from gpu_cluster.components.batch.team_args import TeamArgs, TeamQuotaArgs, team_queues
+from gpu_cluster.components.batch.training_args import TrainingArgs
+from gpu_cluster.components.catalog import images
+from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
+from gpu_cluster.components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
+from gpu_cluster.components.eks.karpenter_args import Scaler
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gpu.prerequisites import Prerequisites
+from gpu_cluster.components.gpu.resources_args import ResourcesArgs
+from gpu_cluster.components.gpu.workload import GpuWorkload
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.components.recording import DEFINITION, Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 

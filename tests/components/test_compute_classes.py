@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from components.catalog.gke import MACHINE_TYPES
-from components.cluster import GPU_TAINT
-from components.gke.classes import local_ssds
-from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sharing_args import GkeSharingArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.catalog.gke import MACHINE_TYPES
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.components.gke.classes import local_ssds
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
+from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare

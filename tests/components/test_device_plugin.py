@@ -8,8 +8,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
-from components.gpu.device_plugin import DevicePlugin
+from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
+from gpu_cluster.components.gpu.device_plugin import DevicePlugin
 from tests.components.recording import Recording, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"

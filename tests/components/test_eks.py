@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from components.catalog.eks import interface_endpoints
-from components.cluster import Runs
-from components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
-from components.eks.network_args import EksNetworkArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs
-from components.eks.regions import endpoint_service
-from components.eks.settings import resolve
-from components.eks.user_args import EksUserArgs
-from components.refusal import Refusals
+from gpu_cluster.components.catalog.eks import interface_endpoints
+from gpu_cluster.components.cluster import Runs
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
+from gpu_cluster.components.eks.network_args import EksNetworkArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.provider_args import AwsProviderArgs
+from gpu_cluster.components.eks.regions import endpoint_service
+from gpu_cluster.components.eks.settings import resolve
+from gpu_cluster.components.eks.user_args import EksUserArgs
+from gpu_cluster.components.refusal import Refusals
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.eks.cpu_pool_args import EksCpuPoolArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import OUTPUTS, TRAIN, declare
 from tests.components.recording import Recording
 from tests.components.test_eks_karpenter import objects

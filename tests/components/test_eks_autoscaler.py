@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import declare
 from tests.components.recording import Recording
 

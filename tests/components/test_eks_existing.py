@@ -9,19 +9,19 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from components.access import ServiceAccountArgs
-from components.cluster import Disk, Runs
-from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.cpu_pool_args import EksCpuPoolArgs
-from components.eks.existing_args import (
+from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.cluster import Disk, Runs
+from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
+from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.existing_args import (
     EksExistingClusterArgs,
     EksExistingNetworkArgs,
     unfit,
 )
-from components.eks.existing_cluster import _fitting
-from components.eks.karpenter_args import EksKarpenterArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.user_args import EksUserArgs
+from gpu_cluster.components.eks.existing_cluster import _fitting
+from gpu_cluster.components.eks.karpenter_args import EksKarpenterArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.user_args import EksUserArgs
 from tests.components import recording
 from tests.components.declaring import declared
 from tests.components.eks_stack import OUTPUTS, TRAIN

@@ -110,7 +110,7 @@ def test_the_walk_finds_what_is_wrong(statement: dict[str, Any], fault: str) -> 
 
 def test_role_names_fit_iam_whatever_the_cluster_s() -> None:
     """With the automatic suffix of 8, a role's name stays within 64 characters."""
-    from components.eks.iam import role_name
+    from gpu_cluster.components.eks.iam import role_name
 
     assert role_name("k8s-ml", "nodes") == "k8s-ml-nodes"
     assert len(role_name("m" * 100, "autoscaler")) + 8 == 64

@@ -7,17 +7,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from components.cluster import Taint
-from components.definitions import FIRST
-from components.eks.cluster_args import EksSystemPoolArgs
-from components.eks.cpu_pool_args import EksCpuPoolArgs
-from components.eks.karpenter_args import EksKarpenterArgs, EksPoolKarpenterArgs
-from components.eks.node_args import EksKubeletArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.sharing_args import EksSharingArgs
+from gpu_cluster.components.cluster import Taint
+from gpu_cluster.components.definitions import FIRST
+from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
+from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.karpenter_args import EksKarpenterArgs, EksPoolKarpenterArgs
+from gpu_cluster.components.eks.node_args import EksKubeletArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.sharing_args import EksSharingArgs
+from gpu_cluster.tools.definitions import FOLDER
 from tests.components.eks_stack import OUTPUTS, TRAIN, declare
 from tests.components.recording import Recording
-from tools.definitions import FOLDER
 
 CUSTOM, CLUSTER = "kubernetes:karpenter", "aws:eks/cluster:Cluster"
 

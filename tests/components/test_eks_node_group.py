@@ -8,13 +8,13 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.catalog import autoscaler_tags
-from components.catalog import eks as catalog
-from components.cluster import Taint
-from components.eks.cluster_args import EksSystemPoolArgs
-from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.sharing_args import EksSharingArgs
+from gpu_cluster.components.catalog import autoscaler_tags
+from gpu_cluster.components.catalog import eks as catalog
+from gpu_cluster.components.cluster import Taint
+from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
+from gpu_cluster.components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.sharing_args import EksSharingArgs
 from tests.components.eks_stack import TRAIN, declare
 from tests.components.recording import Recording
 

@@ -6,10 +6,10 @@ import json
 import tomllib
 from typing import Any
 
-from components.cluster import GPU_TAINT
-from components.eks.node_args import EksKubeletArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.sharing_args import EksSharingArgs
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.components.eks.node_args import EksKubeletArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.sharing_args import EksSharingArgs
 from tests.components.eks_stack import OUTPUTS, declare
 from tests.components.test_eks_node_group import group, tags, template
 

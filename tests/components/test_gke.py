@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sharing_args import GkeSharingArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from quality.docs.support_matrix import drivers
 from tests.components.declaring import declared
 from tests.components.recording import Recording, Registration, record

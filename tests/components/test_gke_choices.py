@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.immutable import POOL
-from components.gke.network_args import GkeNetworkArgs
-from components.gke.node_args import GkeUpgradeArgs
-from components.gke.node_identity import account_id
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sharing_args import GkeSharingArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.on_change import change_rules
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.immutable import POOL
+from gpu_cluster.components.gke.network_args import GkeNetworkArgs
+from gpu_cluster.components.gke.node_args import GkeUpgradeArgs
+from gpu_cluster.components.gke.node_identity import account_id
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.on_change import change_rules
 from tests.components.recording import Registration
 from tests.components.test_gke import CLUSTER, NODE_POOL, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster
@@ -181,7 +181,7 @@ def test_long_names_that_begin_alike_have_accounts_of_their_own() -> None:
 )
 def test_the_system_pool_starts_at_its_minimum(location: str, zones: list[str], count: int) -> None:
     """The initial count is per zone, and the autoscaler does not start what is below a minimum."""
-    from components.gke.cluster_args import GkeSystemPoolArgs
+    from gpu_cluster.components.gke.cluster_args import GkeSystemPoolArgs
 
     pool = GkeSystemPoolArgs(min_nodes=4, max_nodes=6)
     cluster = declare({}, location=location, zones=zones, system_pool=pool)

@@ -6,15 +6,18 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.cluster import Runs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.maintenance_args import GkeMaintenanceArgs, GkeMaintenanceExclusionArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.warnings import training_warnings
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.platforms import PLATFORMS
-from components.refusal import Refusals
+from gpu_cluster.components.cluster import Runs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.maintenance_args import (
+    GkeMaintenanceArgs,
+    GkeMaintenanceExclusionArgs,
+)
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.warnings import training_warnings
+from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.refusal import Refusals
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare

@@ -7,10 +7,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
-from components.gpu.driver import DriverInstaller
-from components.gpu.workload import GpuWorkload
-from components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
+from gpu_cluster.components.gpu.driver import DriverInstaller
+from gpu_cluster.components.gpu.workload import GpuWorkload
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from tests.components.recording import Recording, Registration, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from tests.components.recording import record
 from tests.program.environments import (
     ANSWERS,

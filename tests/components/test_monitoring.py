@@ -7,9 +7,9 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import GPU_TAINT, Cluster, GpuPool, Runs, Sharing, Taint
-from components.gpu.monitoring import GpuMonitoring
-from components.gpu.monitoring_args import MonitoringArgs
+from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Runs, Sharing, Taint
+from gpu_cluster.components.gpu.monitoring import GpuMonitoring
+from gpu_cluster.components.gpu.monitoring_args import MonitoringArgs
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 
@@ -58,8 +58,8 @@ def gke(**args: Any) -> Recording:
     """Records a GKE Standard cluster with one T4 pool, monitored as Google Cloud does."""
 
     def program() -> None:
-        from components.gke.cluster_args import GkeClusterArgs
-        from components.gke.pool_args import GkeGpuNodePoolArgs
+        from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+        from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 
         pools = {
             "t4": GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4")
@@ -165,7 +165,7 @@ def test_autopilot_has_managed_dcgm() -> None:
     """On Autopilot GKE's own exporter is switched on, and left to GKE where nobody asks."""
 
     def program(runs: Runs) -> None:
-        from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+        from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
 
         cluster = GkeAutopilotArgs(
             name="auto", location="us-central1", authorized_networks={"o": "203.0.113.0/24"}

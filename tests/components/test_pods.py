@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.access import ServiceAccountArgs
-from components.gke.warnings import shared_rights
+from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.gke.warnings import shared_rights
 from tests.components.recording import Recording, record
 from tests.program.environments import ANSWERS, as_engine_config, run_program, values_of
 

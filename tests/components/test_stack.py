@@ -12,16 +12,16 @@ import pulumi
 import pytest
 import yaml
 
-import components
-from components import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
-from components.decode import camel
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.network_args import EksNetworkArgs
-from components.gpu.workload_args import WorkloadArgs
-from components.platforms import PLATFORMS
-from components.settings.blocks import BLOCKS
-from components.stack import Block, Entries
-from stacks.engine.urn import Urn
+import gpu_cluster
+from gpu_cluster import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
+from gpu_cluster.components.decode import camel
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.network_args import EksNetworkArgs
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.settings.blocks import BLOCKS
+from gpu_cluster.components.stack import Block, Entries
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.components.recording import Recording, record
 from tests.program.environments import ANSWERS, STACKS, recorded, values_of
 
@@ -116,9 +116,9 @@ def test_every_block_has_the_type_of_its_args() -> None:
     rows = [row.settings for row in PLATFORMS.values()]
     every = {row.CLUSTER for row in rows} | {row.POOL for row in rows}
     every |= {block.args for block in BLOCKS.values()}
-    exported = {args.__name__: getattr(components, args.__name__) for args in every}
+    exported = {args.__name__: getattr(gpu_cluster, args.__name__) for args in every}
     assert set(exported.values()) == every
-    listed = re.findall(r"import \w+ as (\w+)", Path(components.__file__ or "").read_text())
+    listed = re.findall(r"import \w+ as (\w+)", Path(gpu_cluster.__file__ or "").read_text())
     assert {*listed} == {*exported, "GpuStack", "GpuStackArgs"}
     types = {camel(key): kind for key, kind in get_type_hints(GpuStackArgs, None, exported).items()}
     assert types == {

@@ -5,9 +5,9 @@ from typing import Any
 
 import botocore.session
 
-from components.catalog import eks
-from components.catalog.eks_regions import regions_of
-from components.eks import cluster_args, regions
+from gpu_cluster.components.catalog import eks
+from gpu_cluster.components.catalog.eks_regions import regions_of
+from gpu_cluster.components.eks import cluster_args, regions
 from quality.clouds import aws_models
 from tests.facts import aws_sources as aws
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from clouds.read import read
+from gpu_cluster.clouds.read import read
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.schema import property_at, resource_schema
 from quality.clouds import aws_models, aws_provider
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.schema import property_at, resource_schema
 from tests.facts import sent
 
 
 def generated() -> Iterator[str]:
-    """`clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
+    """`gpu_cluster/clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
     types = read("generated/aws")["types"]
     sources = {"models": (aws_models.names_of(), aws_models.row),
                "provider": (aws_provider.arguments(), aws_provider.row)}  # fmt: skip

@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from clouds.read import read
-from clouds.rows.google import rows
-from components.catalog import gke
-from components.cluster import Taint
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.gcp.client import Client
-from rehearsal.plugins.gcp.resource import Resource
+from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.rows.google import rows
+from gpu_cluster.components.catalog import gke
+from gpu_cluster.components.cluster import Taint
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.gcp.client import Client
+from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
 from tests.facts import google_sources as google
 from tests.facts import sent
 
@@ -24,7 +24,7 @@ POOL = "gcp:container/nodePool:NodePool"
 
 
 def described_by(token: str) -> tuple[str, str]:
-    """API with version, and schema; of the type's row in `clouds/`."""
+    """API with version, and schema; of the type's row in `gpu_cluster/clouds/`."""
     row = rows()[token]
     return " ".join(row.api).strip(), row.schema
 
@@ -74,7 +74,7 @@ def types() -> Iterator[tuple[str, Any]]:
 
 
 def described() -> Iterator[str]:
-    """Every Google type of `clouds/` names its API and schema."""
+    """Every Google type of `gpu_cluster/clouds/` names its API and schema."""
     for token in sorted(facts.types()):
         if token.startswith("gcp:") and not described_by(token)[0]:
             yield f"{token}: no schema of Google's is compared"

@@ -7,10 +7,10 @@ from typing import Any
 
 from kubernetes.client import models
 
-from components.catalog import kubernetes as names
-from components.cluster import Taint, Toleration
-from components.gpu.workload_args import WorkloadArgs
-from components.platforms import WRITTEN
+from gpu_cluster.components.catalog import kubernetes as names
+from gpu_cluster.components.cluster import Taint, Toleration
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.components.platforms import WRITTEN
 from tests.facts import sent
 
 _SCALARS = {"str": str, "int": int, "bool": bool, "float": float}

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from components.platforms import WRITTEN
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.schema import (
+from gpu_cluster.components.platforms import WRITTEN
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.schema import (
     Problem,
     UnknownTypeError,
     fit_block,
@@ -15,7 +15,7 @@ from tests.facts import sent
 
 
 def paths() -> Iterator[str]:
-    """Every path of `clouds/` is an input that the SDK has."""
+    """Every path of `gpu_cluster/clouds/` is an input that the SDK has."""
     for token in sorted(facts.types()):
         known, inputs = facts.of(token), resource_schema(token).inputs
         groups = known.conflicts + known.exactly_one_of + known.at_least_one_of

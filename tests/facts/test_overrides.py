@@ -1,4 +1,4 @@
-"""`clouds/overrides.yaml` has what nothing else says, and says why."""
+"""`gpu_cluster/clouds/overrides.yaml` has what nothing else says, and says why."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from clouds.read import read
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.derived import derived
+from gpu_cluster.clouds.read import read
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.derived import derived
 
 GROUPS = [(cloud, group) for cloud, groups in read("overrides").items() for group in groups]
 

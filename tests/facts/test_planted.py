@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from clouds.read import read
-from components.catalog import eks, eks_regions, gke, kubernetes
-from components.eks import cluster_args, regions
+from gpu_cluster.clouds.read import read
+from gpu_cluster.components.catalog import eks, eks_regions, gke, kubernetes
+from gpu_cluster.components.eks import cluster_args, regions
+from gpu_cluster.rehearsal.plugins.cloud import facts
 from quality.clouds import aws_provider
-from rehearsal.plugins.cloud import facts
 from tests.facts import google_tables, sent
 from tests.facts.test_facts import COMPARISONS, explained
 
@@ -36,7 +36,7 @@ def entry(table: Mapping[str, Any], key: str, **changes: Any) -> Plant:
 
 
 def known(token: str, **changes: Any) -> Plant:
-    """A resource type of `clouds/` with another enum, bound or list."""
+    """A resource type of `gpu_cluster/clouds/` with another enum, bound or list."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         of = facts.of

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from components.catalog.clouds import CLOUDS, Cloud
-from components.effect import Sent
-from components.on_change import OnChange
-from components.platforms import PLATFORMS
+from gpu_cluster.components.catalog.clouds import CLOUDS, Cloud
+from gpu_cluster.components.effect import Sent
+from gpu_cluster.components.on_change import OnChange
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from quality.docs.keys import Setting, settings_of
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.patterns import within
 
 CLOUD_OF = {name: CLOUDS[row.cloud] for name, row in PLATFORMS.items() if row.cloud}
 _GKE = {

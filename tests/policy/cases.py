@@ -22,9 +22,9 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
-from policy.binding import DECLARED
-from policy.pack import POLICIES, policies
-from policy.reading import UNKNOWN, Resource
+from gpu_cluster.policy.binding import DECLARED
+from gpu_cluster.policy.pack import POLICIES, policies
+from gpu_cluster.policy.reading import UNKNOWN, Resource
 from tests.unit.components.gpu_daemons import EBS_CSI, EFA, SECRETS_STORE
 
 DROP: Any = object()

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from cli import ceiling
-from policy import settings
-from policy.pack import POLICIES
-from policy.reading import Resource
-from stacks.cost.stack_cost import bill_at
-from stacks.definition.settings import config_of as config_of_stack
-from stacks.engine.urn import Urn, of_reference
+from gpu_cluster.cli import ceiling
+from gpu_cluster.policy import settings
+from gpu_cluster.policy.pack import POLICIES
+from gpu_cluster.policy.reading import Resource
+from gpu_cluster.stacks.cost.stack_cost import bill_at
+from gpu_cluster.stacks.definition.settings import config_of as config_of_stack
+from gpu_cluster.stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
 from tests.program.environments import (
@@ -156,7 +156,7 @@ def test_an_unconfirmed_ceiling_has_the_name_of_its_own_rule(
     file = tmp_path / "config.json"
     file.write_text("{}")
     monkeypatch.setenv(settings.ELSEWHERE, str(file))
-    monkeypatch.setattr("policy.ceiling.UNCONFIRMED_DOLLARS", 1)
+    monkeypatch.setattr("gpu_cluster.policy.ceiling.UNCONFIRMED_DOLLARS", 1)
     said = findings("ceiling-confirmed", resources, settings={})
     line = ceiling.line(stack, bill_at(stack, config_of_stack(stack)))
     assert [one.rpartition(" (prices of")[0] for one in said] == (

@@ -8,13 +8,14 @@ import pytest
 import yaml
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationArgs
 
-from components.catalog.clouds import CLOUDS
-from policy.binding import DECLARED, plain
-from policy.clouds import parts
-from policy.pack import POLICIES, RULES
-from policy.reading import UNKNOWN
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.policy.binding import DECLARED, plain
+from gpu_cluster.policy.clouds import parts
+from gpu_cluster.policy.pack import POLICIES, RULES
+from gpu_cluster.policy.reading import UNKNOWN
 from tests.policy.cases import RESOURCES, _stack, changed, findings, in_stack
 from tests.policy.in_the_cluster import ELSEWHERE, REFUSED
+from tests.tree import sources
 
 FOLDER = Path(__file__).parents[2] / "policy"
 
@@ -32,7 +33,9 @@ def test_names_are_unique_and_each_rule_has_a_weight() -> None:
 def test_every_part_of_a_cloud_belongs_to_a_rule() -> None:
     """To one that consists of such parts, or to what the rules ask a cloud: a misspelt name would
     check nothing. And no cloud's settings of a rule replace another's."""
-    own_checks = [rule.name for rule in RULES if rule.check.__module__ == "policy.binding"]
+    own_checks = [
+        rule.name for rule in RULES if rule.check.__module__ == "gpu_cluster.policy.binding"
+    ]
     rules = {
         "pool",
         "software",
@@ -103,7 +106,9 @@ def test_the_project_file_names_an_interpreter_that_setup_makes() -> None:
     }
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*sources("gpu_cluster/policy", "policy")], ids=lambda path: path.name
+)
 def test_rules_know_the_catalogue_alone(path: Path) -> None:
     """Of this project, the pack imports cloud facts and what Kubernetes means; the rules do not
     know the engine."""
@@ -112,9 +117,12 @@ def test_rules_know_the_catalogue_alone(path: Path) -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom)
     }
-    rooms = ("components", "rehearsal", "stacks")
-    ours = {name for name in imported if name.split(".")[0] in rooms}
-    assert all(name.startswith(("components.catalog", "components.kube")) for name in ours)
+    ours = {name for name in imported if name.startswith("gpu_cluster")}
+    known = (
+        "gpu_cluster.policy",
+        *(f"gpu_cluster.components.{name}" for name in ("catalog", "kube")),
+    )
+    assert all(name.startswith(known) for name in ours)
     engine = {name for name in imported if name.split(".")[0] in ("pulumi", "pulumi_policy")}
     assert not engine or path.name in ("__main__.py", "binding.py", "pack.py")
 
@@ -122,7 +130,12 @@ def test_rules_know_the_catalogue_alone(path: Path) -> None:
 def test_what_protects_others_holds_in_the_cluster_too() -> None:
     """A team's members submit jobs that no preview judges: each rule on pods is also one of the
     API server's, or a reason says why it need not be."""
-    modules = {"policy.workloads", "policy.pod_security", "policy.host_paths", "policy.rbac"}
+    modules = {
+        "gpu_cluster.policy.workloads",
+        "gpu_cluster.policy.pod_security",
+        "gpu_cluster.policy.host_paths",
+        "gpu_cluster.policy.rbac",
+    }
     on_pods = {rule.name for rule in RULES if rule.check.__module__ in modules}
     assert on_pods == {*REFUSED, *ELSEWHERE}
     assert not {*REFUSED} & {*ELSEWHERE}

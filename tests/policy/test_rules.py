@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from policy.pack import POLICIES
-from policy.reading import UNKNOWN
+from gpu_cluster.policy.pack import POLICIES
+from gpu_cluster.policy.reading import UNKNOWN
 from tests.policy.cases import Case, Path, cases, findings
 
 CASES = [*cases()]

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from pulumi_policy import EnforcementLevel
 
-from policy import settings
-from policy.pack import RULES, policies
+from gpu_cluster.policy import settings
+from gpu_cluster.policy.pack import RULES, policies
 from tests.policy.cases import RESOURCES, changed, findings, in_stack
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from components.platforms import PLATFORMS
+from gpu_cluster.components.platforms import PLATFORMS
 from tests.components.recording import Registration
 from tests.program import effects, everything
 from tests.program.environments import STACKS, recorded, values_of

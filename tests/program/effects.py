@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from components.effect import Sent
-from components.platforms import PLATFORMS, platform_in
-from components.scalers import SCALERS
-from components.settings import load as settings
+from gpu_cluster.components.effect import Sent
+from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.rehearsal.plugins.cloud.patterns import within
+from gpu_cluster.stacks.definition.files import SAMPLES
 from quality.docs import keys
 from quality.docs.keys import Setting
 from quality.faults.changes import NAMED, apply, table
 from quality.tries import ABSENT, document, tries
-from rehearsal.plugins.cloud.patterns import within
-from stacks.definition.files import SAMPLES
 from tests.program.environments import as_engine_config, recorded, values_of
 from tests.program.registered import inputs_of
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from components.platforms import WRITTEN
+from gpu_cluster.components.platforms import WRITTEN
+from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from quality.platforms import outputs
-from stacks.definition.files import EXAMPLES, SAMPLES
 from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.stacks.definition.files import ROOT
 from quality.docs.keys import Setting
 from quality.faults.changes import Table, table
 from quality.tries import ABSENT, tries
-from stacks.definition.files import ROOT
 from tests.program import everything
 from tests.program.effects import STACK_OF, after, leaves, own_starts, places, read
 from tests.program.environments import values_of

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stacks.engine.urn import Urn, of_reference
+from gpu_cluster.stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Registration
 
 OPTIONS = (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 import yaml
 
-from stacks.definition.files import ROOT
+from gpu_cluster.stacks.definition.files import ROOT
 from tests.program.declared import FOLDER, documents
 from tests.program.listing import WIDTH, differences, lines, named
 from tests.program.registered import flat, tree
@@ -39,7 +39,7 @@ def test_every_config_has_its_file(found: Mapping[str, str]) -> None:
 def test_what_ec2_tags_has_the_tag_of_the_stack() -> None:
     """By which the leak check, `leftovers` and `recover` find it. A launch template belongs to a
     cluster, since another tag is another version of it."""
-    rows = yaml.safe_load((ROOT / "clouds" / "rows" / "aws.yaml").read_text())
+    rows = yaml.safe_load((ROOT / "gpu_cluster" / "clouds" / "rows" / "aws.yaml").read_text())
     taggable = {kind for kind, row in rows.items() if "spec" in (row.get("tags") or {})}
     declared, tagged = set[str](), set[str]()
     for file in FOLDER.glob("*.txt"):

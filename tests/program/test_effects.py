@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from components.effect import Silent
-from components.platforms import PLATFORMS
-from components.scalers import SCALERS
-from components.settings.blocks import BLOCKS, RUNNING
+from gpu_cluster.components.effect import Silent
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
 from quality.docs.keys import Setting
 from quality.faults.changes import table
 from tests.program.effects import (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from components import owners
-from components.settings.load import from_config, warned
-from stacks.definition.files import EXAMPLES, SAMPLES
-from stacks.engine.urn import Urn, of_reference
+from gpu_cluster.components import owners
+from gpu_cluster.components.settings.load import from_config, warned
+from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
+from gpu_cluster.stacks.engine.urn import Urn, of_reference
 from tests.components.recording import Recording, record
 from tests.program import everything
 from tests.program.environments import (

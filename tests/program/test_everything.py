@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from components.platforms import PLATFORMS, platform_in
-from components.scalers import SCALERS, Scaler, scaler_of
-from components.settings import load as settings
+from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.scalers import SCALERS, Scaler, scaler_of
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.definition.validation import refusals
+from gpu_cluster.stacks.engine.plan import Change
+from gpu_cluster.stacks.images import pulled as listed
+from gpu_cluster.stacks.live.leftovers import Objects, leftovers
+from gpu_cluster.stacks.recovery import google
+from gpu_cluster.stacks.recovery.aws_resources import Aws
+from gpu_cluster.tools.sections import DOCS
 from quality.docs import scaler_table
-from stacks.definition.files import ROOT
-from stacks.definition.validation import refusals
-from stacks.engine.plan import Change
-from stacks.images import pulled as listed
-from stacks.live.leftovers import Objects, leftovers
-from stacks.recovery import google
-from stacks.recovery.aws_resources import Aws
 from tests.components.recording import Registration
 from tests.program.environments import as_engine_config, recorded
 from tests.program.everything import EVERYTHING, config_of
 from tests.program.test_images import pulled
-from tools.sections import DOCS
 
 
 @pytest.fixture(params=EVERYTHING)
@@ -142,7 +142,7 @@ def test_every_toleration_meets_a_taint(config: dict[str, Any]) -> None:
     # GKE's own, on its managed components' nodes and on those of queued pools.
     system = {
         "CriticalAddonsOnly",
-        "components.gke.io/gke-managed-components",
+        "gpu_cluster.components.gke.io/gke-managed-components",
         "cloud.google.com/gke-queued",
     }
     assert keys - system <= taints

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components import decode, limits
-from components.refusal import Refusal
-from components.settings import load as settings
-from components.settings.blocks import RUNNING
+from gpu_cluster.components import decode, limits
+from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings.blocks import RUNNING
+from gpu_cluster.stacks.definition.validation import refusals
 from quality.docs.keys import Setting
-from stacks.definition.validation import refusals
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of

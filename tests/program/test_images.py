@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.gpu.images_args import ImagesArgs
-from components.settings import load as settings
-from stacks.images import references
+from gpu_cluster.components.gpu.images_args import ImagesArgs
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.images import references
 from tests.program import effects
 from tests.program.environments import as_engine_config, recorded
 

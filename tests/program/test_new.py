@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import yaml
 
-from components.catalog import images
-from components.platforms import PLATFORMS
-from components.scalers import scalers
-from stacks.definition.validation import refusals
-from stacks.environments.new_stack import Choices, text
+from gpu_cluster.components.catalog import images
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import scalers
+from gpu_cluster.stacks.definition.validation import refusals
+from gpu_cluster.stacks.environments.new_stack import Choices, text
 from tests.components import recording
 from tests.components.recording import record
 from tests.components.test_eks_existing import FOUND as EKS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.definition.files import EXAMPLES, SAMPLES, stacks
+from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES, stacks
 from tests.program.environments import ROOT
 
 OWN = {"staging": "dev", "lab": "onprem", "prod": "train", "qa": "autopilot"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.refusal import Range, Refusal
-from components.settings import load as settings
+from gpu_cluster.components.refusal import Range, Refusal
+from gpu_cluster.components.settings import load as settings
 from quality.docs.keys import Setting, choices
 from tests.program.effects import STACK_OF, Config, leaves, places, starts
 from tests.program.environments import as_engine_config

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from components.decode import camel
-from components.on_change import Kept, change_rules
-from components.platforms import PLATFORMS, WRITTEN
-from components.replacement import valued
+from gpu_cluster.components.decode import camel
+from gpu_cluster.components.on_change import Kept, change_rules
+from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
+from gpu_cluster.components.replacement import valued
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.stacks.definition.files import EXAMPLES
 from quality.faults.changes import MADE, changed, table
-from rehearsal.plugins.cloud import facts
-from stacks.definition.files import EXAMPLES
 from tests.program.effects import STACK_OF, read
 from tests.program.environments import recorded
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rehearsal.plugins.aws import settings_for
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.aws import AwsCloud
-from rehearsal.simulators.cloud import NodeGroup
-from stacks.engine.urn import Urn
+from gpu_cluster.rehearsal.plugins.aws import settings_for
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.aws import AwsCloud
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.processes import Processes
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from quality.faults.fault_run import FaultRunner
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.nodes.pods import allocatable_gpus
-from rehearsal.plugins.faults import Faults
-from rehearsal.processes import Processes
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
 
 
 @pytest.fixture(autouse=True)
@@ -302,7 +302,7 @@ def every_pool(**fields: object) -> Mutation:
     """A mutation of all GPU pools, whatever the platform makes of its settings."""
     return patched(
         f"""
-        from components.cluster import GpuPool
+        from gpu_cluster.components.cluster import GpuPool
 
         _resolved = GpuPool.__init__
         GpuPool.__init__ = lambda self, **fields: _resolved(self, **{{**fields, **{fields!r}}})
@@ -315,7 +315,7 @@ def every_contract(**fields: str) -> Mutation:
     values = ", ".join(f"{name!r}: {expression}" for name, expression in fields.items())
     return patched(
         f"""
-        from components.cluster import GpuPool
+        from gpu_cluster.components.cluster import GpuPool
 
         _contract = GpuPool.contract
         GpuPool.contract = lambda pool: {{**_contract(pool), {values}}}

@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
-from rehearsal.plugins.cloud.wire import encode
-from rehearsal.plugins.kubernetes.properties import decode
+from gpu_cluster.rehearsal.plugins.cloud.wire import encode
+from gpu_cluster.rehearsal.plugins.kubernetes.properties import decode
 
 Object = dict[str, Any]
 

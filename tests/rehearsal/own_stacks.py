@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from rehearsal.sandbox import ROOT
+from gpu_cluster.rehearsal.sandbox import ROOT
 
 STACKS = ROOT / "tests" / "fixtures" / "stacks"
 INVENTORIES = STACKS / "inventories"
-_PROGRAM = ("Pulumi.yaml", "__main__.py", "requirements.txt", "components", ".venv")
+_PROGRAM = ("Pulumi.yaml", "__main__.py", "requirements.txt", "components", "gpu_cluster", ".venv")
 
 
 def folder_of(stack: str, parent: Path, text: str | None = None) -> Path:

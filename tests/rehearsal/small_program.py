@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-import tools
-from rehearsal.fork_server import launcher
-from stacks.definition.files import ROOT
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.stacks.definition.files import ROOT
 
 
 def write_program(folder: Path, text: str) -> Path:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from components.gpu.acceptance_args import GpuTestArgs, job_name
-from rehearsal.nodes.pods import gpus_asked, holds
-from stacks.live.gpu_test import outcomes
+from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs, job_name
+from gpu_cluster.rehearsal.nodes.pods import gpus_asked, holds
+from gpu_cluster.stacks.live.gpu_test import outcomes
 from tests.rehearsal.conftest import Rehearse, Sandboxes, configured, up, updated
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"

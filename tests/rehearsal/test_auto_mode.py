@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.report import node_lives
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = [

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.main import main
-from rehearsal.nodes.autoscaler import EMPTY_SECONDS
-from rehearsal.nodes.pods import full_name, workload
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
-from rehearsal.sandbox import SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal.nodes.autoscaler import EMPTY_SECONDS
+from gpu_cluster.rehearsal.nodes.pods import full_name, workload
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.rehearsal.conftest import configured, entered, until, up
 from tests.rehearsal.test_disruptions import nodes_of
 from tests.rehearsal.test_queues import handover, spans, with_queues

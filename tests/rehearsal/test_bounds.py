@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.event_log import Event
+from gpu_cluster.rehearsal.event_log import Event
 from tests.rehearsal.conftest import Sandboxes, configured, updated
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
@@ -145,7 +145,9 @@ def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_service_account_and_its_job_come_in_one_update(rehearse: Rehearse, waits: bool) -> None:
     """The job's pods are created when its association works; at once, they never get a role."""
-    at_once = patched("from components.eks import effective\neffective.EFFECTIVE_SECONDS = 0")
+    at_once = patched(
+        "from gpu_cluster.components.eks import effective\neffective.EFFECTIVE_SECONDS = 0"
+    )
     # With the zone from the start: while a node group is replaced, associations work at once.
     one_zone = configured(in_one_zone)
     rehearsal = rehearse(one_zone, *([] if waits else [at_once]), stack="train")

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.change import ChangeRehearsal, before
-from rehearsal.control_plane.api import STRATEGIC
-from rehearsal.report import text
-from rehearsal.run import POLICIES, make_report
-from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.scenario import Rehearsal
-from stacks.definition.files import EXAMPLES
-from stacks.definition.program import FILES, FOLDERS
+from gpu_cluster.rehearsal.change import ChangeRehearsal, before
+from gpu_cluster.rehearsal.control_plane.api import STRATEGIC
+from gpu_cluster.rehearsal.report import text
+from gpu_cluster.rehearsal.run import POLICIES, make_report
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.files import EXAMPLES
+from gpu_cluster.stacks.definition.program import FILES, FOLDERS
+from gpu_cluster.tools.sections import DOCS
 from tests.integration.stacks.test_cost import git
 from tests.rehearsal.conftest import patched, pools, until
-from tools.sections import DOCS
 
 
 def repository(folder: Path, stack: str = "dev") -> Path:
@@ -49,8 +49,8 @@ DRIVERS_OWN = patched(
 
     import pulumi
 
-    from components.eks import platform
-    from components.gpu import auxiliary
+    from gpu_cluster.components.eks import platform
+    from gpu_cluster.components.gpu import auxiliary
 
     platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
     auxiliary.refusing_lost_disks = lambda *_, **__: ({}, pulumi.ResourceOptions())

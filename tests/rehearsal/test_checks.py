@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
-from rehearsal.nodes.gpus import GPU
-from rehearsal.plugins.faults import Faults
-from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.simulators.aws.cloud import AwsCloud
-from rehearsal.simulators.cloud import ControlPlane
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
+from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.simulators.aws.cloud import AwsCloud
+from gpu_cluster.rehearsal.simulators.cloud import ControlPlane
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from tests.rehearsal.conftest import Sandboxes
 
 NODES = "/api/v1/nodes"
@@ -30,7 +30,7 @@ def command(
     check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cli", check, stack, *flags],
+        [sys.executable, "-m", "gpu_cluster.cli", check, stack, *flags],
         cwd=ROOT,
         env=dict(env) if env is not None else None,
         capture_output=True,

@@ -6,7 +6,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rehearsal.control_plane.local_control_plane import ETCD_CLIENTS, ETCD_PEERS, LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.local_control_plane import (
+    ETCD_CLIENTS,
+    ETCD_PEERS,
+    LocalControlPlane,
+)
 from tests.another_user import NOBODY, as_root, asked
 
 pytestmark = pytest.mark.xdist_group("plane")

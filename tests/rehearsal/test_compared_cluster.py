@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from quality.fidelity.behind import EmptyCluster, empty_cluster
 from quality.fidelity.cases import Case
 from quality.fidelity.compare import compared
 from quality.fidelity.declared import Declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Plugin
-from rehearsal.plugins.kubernetes.api_error import ApiError
 
 KUBERNETES = PACKAGES["kubernetes"]
 IMAGE = {"name": "c", "image": "registry.example/x:1"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.sandbox import ROOT
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.engine.urn import Urn
 from quality import release
-from rehearsal.sandbox import ROOT
-from rehearsal.scenario import Rehearsal
-from stacks.engine.urn import Urn
 from tests import packaged
 from tests.rehearsal.conftest import Mutation, entered
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.engine import Engine, Outcome
-from rehearsal.nodes.gpus import GPU
-from rehearsal.nodes.pods import phase
-from rehearsal.sandbox import ROOT, Sandbox
-from stacks.engine.state import resources
+from gpu_cluster.rehearsal.engine import Engine, Outcome
+from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.nodes.pods import phase
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.stacks.engine.state import resources
 from tests.rehearsal.conftest import Sandboxes
 
 STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}

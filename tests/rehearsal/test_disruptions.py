@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.pods import phase, workload
-from rehearsal.report import node_lives
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.nodes.pods import phase, workload
+from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered, until, up
 
 JOB = "Job default/train"

@@ -18,18 +18,18 @@ import pytest
 import yaml
 from kubernetes import client, config
 
-import tools
-from rehearsal.folder import REPORT
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.folder import REPORT
+from gpu_cluster.tools.sections import ROOT
 from tests.documented import TABLE
 from tests.rehearsal.test_getting_started import clone
 from tests.rehearsal.test_sandbox import kill, marked, start, until_nothing_is_left
-from tools.sections import ROOT
 
 HIDDEN = ("GPU_CLUSTER_STACKS", "GPU_CLUSTER_POLICY_SETTINGS", "KUBECONFIG", "MAKEFLAGS")
 """What the tests set for themselves, and what a make that runs them hands on."""
 MAKE = '#!/bin/sh\nexec "{make}" -o .venv/.ready "$@"\n'
 """The packages of the copy are this machine's."""
-COMMAND = '#!/bin/sh\nexec "{python}" -m cli "$@"\n'
+COMMAND = '#!/bin/sh\nexec "{python}" -m gpu_cluster.cli "$@"\n'
 """The `gpu-cluster` of `.venv` is this repository's, not the copy's."""
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import tools
-from rehearsal.plugins.cloud.handler import CloudError, Config, Handler
-from rehearsal.plugins.cloud.server import ProviderServer, ProviderSettings
-from stacks.engine.pulumi import Pulumi
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError, Config, Handler
+from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer, ProviderSettings
+from gpu_cluster.stacks.engine.pulumi import Pulumi
 from tests.rehearsal.small_program import engine_environment, write_program
 
 PROGRAM = """
@@ -20,8 +20,8 @@ import os
 
 import pulumi
 import pulumi_aws as aws
-from components.eks.releases import release_check
-from components.eks.scaling import ignored, scaling_config, size_check
+from gpu_cluster.components.eks.releases import release_check
+from gpu_cluster.components.eks.scaling import ignored, scaling_config, size_check
 
 least, most, desired = (int(number) if number else None for number in os.environ["SIZE"].split(","))
 aws.eks.NodeGroup(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.definition.files import ROOT, SAMPLES
+from gpu_cluster.stacks.definition.files import ROOT, SAMPLES
+from gpu_cluster.tools import programs
 from tests.rehearsal.test_getting_started import clone
-from tools import programs
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
 URLS = (
@@ -116,7 +116,15 @@ def test_a_rehearsal_reaches_nothing_of_the_user(
 ) -> None:
     """It passes as without them, and nothing that it starts has connected."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "rehearse", stack, "--folder", str(tmp_path / "sandbox")],
+        [
+            sys.executable,
+            "-m",
+            "gpu_cluster.cli",
+            "rehearse",
+            stack,
+            "--folder",
+            str(tmp_path / "sandbox"),
+        ],
         cwd=ROOT,
         env=users_environment(tmp_path / "home", listener.port),
         capture_output=True,
@@ -130,7 +138,7 @@ def test_a_rehearsal_reaches_nothing_of_the_user(
 def test_the_path_of_a_checkout_may_have_any_characters(tmp_path: Path) -> None:
     """Blanks, and what means something in a URL."""
     checkout = clone(tmp_path / "a b" / "ü#%41?")
-    command = [sys.executable, "-m", "cli", "rehearse", "onprem"]
+    command = [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "onprem"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -151,7 +159,7 @@ def test_an_object_without_a_provider_reaches_no_cluster(
         program.write("\nimport pulumi_kubernetes\n")
         program.write("pulumi_kubernetes.core.v1.ConfigMap('slip', data={'a': 'b'})\n")
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "rehearse", "dev"],
+        [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "dev"],
         cwd=checkout,
         env=users_environment(tmp_path / "home", listener.port),
         capture_output=True,

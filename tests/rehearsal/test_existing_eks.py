@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.aws import AwsCloud
+from gpu_cluster.rehearsal.simulators.aws.access import ENTRIES
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.capacity import eks
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
+from gpu_cluster.stacks.live.conflicts import conflicts
+from gpu_cluster.stacks.live.controllers import foreign_controllers
+from gpu_cluster.stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery.engine import RecoveringPulumi
 from quality.faults.fault_run import FakeCloudApi
-from rehearsal.run import POLICIES
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.aws import AwsCloud
-from rehearsal.simulators.aws.access import ENTRIES
-from rehearsal.simulators.inventory import INVENTORIES
-from stacks.capacity import eks
-from stacks.definition.files import EXAMPLES, ROOT
-from stacks.live.conflicts import conflicts
-from stacks.live.controllers import foreign_controllers
-from stacks.recovery.command import recover
-from stacks.recovery.engine import RecoveringPulumi
 from tests.rehearsal.conftest import until
 from tests.rehearsal.own_stacks import folder_of
 

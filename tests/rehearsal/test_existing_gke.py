@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.google import GoogleCloud
-from rehearsal.simulators.google.container.tokens import CLUSTER
-from rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud
+from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from tests.rehearsal.conftest import late
 from tests.rehearsal.test_existing_eks import a_cpu_pool_grows_and_shrinks, rehearsed
 

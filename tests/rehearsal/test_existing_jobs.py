@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.inventory_file import write_cluster
-from rehearsal.sandbox import SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.inventory import INVENTORIES
-from stacks.outcome import ExitCode
+from gpu_cluster.rehearsal.inventory_file import write_cluster
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.rehearsal.conftest import configured, entered
 from tests.rehearsal.test_batch import User
 

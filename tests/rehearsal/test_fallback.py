@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.verify.fallbacks import seen
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.verify.fallbacks import seen
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, nothing_stays
 from tests.rehearsal.own_stacks import folder_of
 

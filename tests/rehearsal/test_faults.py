@@ -6,7 +6,7 @@ hurt most.
 
 import pytest
 
-from cli.main import main
+from gpu_cluster.cli.main import main
 from quality.faults.fault_injector import InjectionPoint
 from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject

@@ -7,7 +7,7 @@ five samples ask.
 import pytest
 import yaml
 
-from components.platforms import PLATFORMS
+from gpu_cluster.components.platforms import PLATFORMS
 from tests.program.generated import PLATFORM_OF, PLATFORM_STACKS, config
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-import tools
-from cli.main import NAME
+from gpu_cluster import tools
+from gpu_cluster.cli.main import NAME
+from gpu_cluster.tools.sections import ROOT
 from tests.getting_started import PAGES, Command, Snippet, commands, steps
-from tools.sections import ROOT
 
 LIVE = ("capacity", "gpus", "leftovers")
 """Verbs that ask a cloud or cluster, here the rehearsal that the page has kept."""
@@ -63,9 +63,9 @@ def clone(target: Path) -> Path:
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
     (target / ".venv").symlink_to(Path(sys.executable).parents[1])
     return target
 
@@ -74,7 +74,11 @@ def run(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
     """One of our commands, from the copy."""
     clean = {k: v for k, v in os.environ.items() if k != "GPU_CLUSTER_STACKS"}
     return subprocess.run(
-        [sys.executable, "-m", "cli", *words], cwd=folder, env=clean, capture_output=True, text=True
+        [sys.executable, "-m", "gpu_cluster.cli", *words],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.gpu_operator import NAMESPACE
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.inventory import inventory
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.gpu_operator import NAMESPACE
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.inventory import inventory
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import configured
 
 NO_PLUGIN: dict[str, Any] = {"devicePlugin": "none"}

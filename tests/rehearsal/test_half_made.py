@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-import tools
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.stacks.engine.state import resources
+from gpu_cluster.stacks.engine.urn import Urn
+from gpu_cluster.stacks.recovery.command import Recovery, recover
+from gpu_cluster.stacks.recovery.engine import RecoveringPulumi
 from quality.faults.fault_run import FakeCloudApi
-from rehearsal.plugins import gcp
-from rehearsal.plugins.cloud.server import ProviderServer
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from stacks.engine.state import resources
-from stacks.engine.urn import Urn
-from stacks.recovery.command import Recovery, recover
-from stacks.recovery.engine import RecoveringPulumi
 from tests.rehearsal.small_program import engine_environment, write_program
 from tests.unit.plugins.offline_engine import Plane
 
@@ -26,7 +26,7 @@ from types import SimpleNamespace
 import pulumi
 import pulumi_gcp as gcp
 
-from components.gke.control_plane import control_plane_options
+from gpu_cluster.components.gke.control_plane import control_plane_options
 
 root = pulumi.ComponentResource("test:index:Root", "root")
 network = gcp.compute.Network("net", auto_create_subnetworks=False)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.eks.cluster_args import EksClusterArgs
-from rehearsal.change import ChangeRehearsal, before
-from rehearsal.nodes.autoscaler import NODE_POOLS
-from rehearsal.nodes.pods import allocatable_gpus
-from rehearsal.report import node_lives
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.rehearsal.change import ChangeRehearsal, before
+from gpu_cluster.rehearsal.nodes.autoscaler import NODE_POOLS
+from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
+from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.integration.stacks.test_cost import git
 from tests.rehearsal.conftest import (
     Rehearse,

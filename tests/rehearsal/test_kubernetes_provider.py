@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-import tools
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.plugins.kubernetes import KubernetesProviderServer
-from rehearsal.plugins.kubernetes.properties import UNKNOWN
-from rehearsal.plugins.official import running
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.plugins.kubernetes import KubernetesProviderServer
+from gpu_cluster.rehearsal.plugins.kubernetes.properties import UNKNOWN
+from gpu_cluster.rehearsal.plugins.official import running
+from gpu_cluster.tools.build import build
+from gpu_cluster.tools.programs import program
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
-from tools.build import build
-from tools.programs import program
 
 pytestmark = pytest.mark.xdist_group("plane")
 SKIP = {"pulumi.com/skipAwait": "true"}

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-import tools
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.plugins.kubernetes import KubernetesProviderServer
-from stacks.engine.pulumi import Pulumi
-from stacks.engine.state import resources
-from stacks.engine.urn import Urn
+from gpu_cluster import tools
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.plugins.kubernetes import KubernetesProviderServer
+from gpu_cluster.stacks.engine.pulumi import Pulumi
+from gpu_cluster.stacks.engine.state import resources
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
 from tests.rehearsal.small_program import engine_environment, write_program
 

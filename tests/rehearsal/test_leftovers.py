@@ -7,10 +7,10 @@ import httplib2
 import pytest
 from googleapiclient.discovery import build
 
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Failure, Rehearsal
-from stacks.live import leftovers
-from stacks.outcome import ExitCode
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Failure, Rehearsal
+from gpu_cluster.stacks.live import leftovers
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.rehearsal.conftest import until, up
 
 SERVICE = {

@@ -5,9 +5,9 @@ Only the engine, a real scheduler and a real autoscaler show that a pod stays pe
 
 import pytest
 
-from components.cluster import GPU_TAINT
-from rehearsal.plugins.faults import Faults
-from stacks.definition.program import Mutation
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, plain
 
 DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"

@@ -5,8 +5,8 @@ Nodes come for pods there, so a wrong word in a pod means no node, or another on
 
 import pytest
 
-from rehearsal.plugins.faults import Faults
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, said
 
 WHO = "Pod default/my-gpu-pod"

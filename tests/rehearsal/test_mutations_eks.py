@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from components.cluster import GPU_TAINT
-from rehearsal.nodes.node_registration import karpenters
-from rehearsal.plugins.faults import Faults
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.aws import eks, node_groups
-from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.rows import Group
-from rehearsal.verify.diagnosis import diagnose
-from stacks.definition.program import Mutation
-from stacks.engine.urn import Urn
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.rehearsal.nodes.node_registration import karpenters
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.aws import eks, node_groups
+from gpu_cluster.rehearsal.simulators.aws.account import Account
+from gpu_cluster.rehearsal.simulators.aws.rows import Group
+from gpu_cluster.rehearsal.verify.diagnosis import diagnose
+from gpu_cluster.stacks.definition.program import Mutation
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.rehearsal.conftest import (
     Rehearse,
     as_it_was,
@@ -117,7 +117,7 @@ def addon(name: str, code: str) -> Mutation:
 def instance_type(name: str, **values: object) -> Mutation:
     """The program believes something else of an instance type than EC2."""
     changes = [f"object.__setattr__(row, {key!r}, {value!r})" for key, value in values.items()]
-    table = "from components.catalog.eks_instances import INSTANCE_TYPES"
+    table = "from gpu_cluster.components.catalog.eks_instances import INSTANCE_TYPES"
     return patched("\n".join([table, f"row = INSTANCE_TYPES[{name!r}]", *changes]))
 
 
@@ -267,7 +267,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
     ),
     "the image's NVIDIA toolkit does not know a hook of the device plugin": (
         [
-            patched("from components.catalog import eks\neks.TOOLKIT_SINCE = ''"),
+            patched("from gpu_cluster.components.catalog import eks\neks.TOOLKIT_SINCE = ''"),
             pools(releaseVersion="1.35.6-20251016"),
         ],
         ["pool train-gpu: kube-system/nvidia-device-plugin-POD, whose CDI files name the hook "
@@ -328,7 +328,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
          "no override says what EKS does then"],
     ),
     "a node group is made before the CNI": (
-        [patched("from components.catalog.eks_addons import ADDONS\n"
+        [patched("from gpu_cluster.components.catalog.eks_addons import ADDONS\n"
                  "(cni,) = [each for each in ADDONS if each.name == 'vpc-cni']\n"
                  "object.__setattr__(cni, 'before_nodes', False)")],
         [NO_NODES.format("train-gpu", "train-gpu") + "container runtime network not ready: cni "
@@ -423,7 +423,8 @@ def test_an_autoscaler_without_permission_on_the_group_leaves_it_at_zero(
 def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
     """Tags and permissions are of no use where nobody reads them."""
     none = patched(
-        "from components.eks import platform\nplatform.ClusterAutoscaler = lambda *_, **__: None"
+        "from gpu_cluster.components.eks import platform\n"
+        "platform.ClusterAutoscaler = lambda *_, **__: None"
     )
     rehearsal = rehearse(none, stack="train")
     assert said(rehearsal) == [ALONE + "no Cluster Autoscaler runs in the cluster"]
@@ -445,14 +446,15 @@ DRIVERS_OWN = patched(
     """
     from types import SimpleNamespace
 
-    from components.eks import platform
+    from gpu_cluster.components.eks import platform
 
     platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
     """
 )
 """The disks of claims are the driver's, which makes one for the first pod."""
 ANY_ZONE = patched(
-    "from components.settings import load\nload.check_disk_zones = lambda *_, **__: None"
+    "from gpu_cluster.components.settings import load\n"
+    "load.check_disk_zones = lambda *_, **__: None"
 )
 
 
@@ -537,7 +539,7 @@ def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(
     monkeypatch.setattr(node_groups, "_end_creation", end_later)
     early = patched(
         """
-        from components.eks import cluster as eks
+        from gpu_cluster.components.eks import cluster as eks
 
         _late = eks.EksCluster._kubeconfig
 

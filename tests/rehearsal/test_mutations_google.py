@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.run import POLICIES
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, Sandboxes, as_it_was, changed, configured, said
 
 CLUSTER = "gcp:container/cluster:Cluster"

@@ -5,8 +5,8 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 
 import pytest
 
-from components.cluster import GPU_TAINT
-from stacks.definition.program import Mutation
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, patched, said
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
@@ -43,7 +43,7 @@ def workload(name: str, **values: object) -> Mutation:
 
 TWICE = patched(
     """
-    from components.gpu.device_plugin import DevicePlugin
+    from gpu_cluster.components.gpu.device_plugin import DevicePlugin
 
     _once = DevicePlugin._daemon_set
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.stacks.capacity import gke
 from quality.faults.changes import STACKS
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.capacity import gke
 from tests.rehearsal.own_stacks import folder_of
 
 INVENTORY = STACKS / "inventories" / "shared.yaml"

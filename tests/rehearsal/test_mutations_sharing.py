@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.pods import allocatable_gpus
-from rehearsal.scenario import Rehearsal
-from rehearsal.verify import stack_output_checks
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.verify import stack_output_checks
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
     Rehearse,
     changed,
@@ -160,7 +160,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the plugin shares, the tags promise whole GPUs": ("train", [eks(), *gpus_promised("1")],
         [f"{TAG} says 1, the nodes have 4 of {GPU}: {TOO_FEW}"]),
     "the tags promise shares, the plugin has no config": ("train",
-        [eks(), patched("from components.gpu import device_plugin\n"
+        [eks(), patched("from gpu_cluster.components.gpu import device_plugin\n"
             "device_plugin.plugin_config = lambda sharing: None")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
             f"{OUTPUT}allocatablePerNode says 4 {GPU}, but node NODE has 1 allocatable"]),

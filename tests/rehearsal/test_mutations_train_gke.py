@@ -6,7 +6,7 @@ The job, unlike the deployment of `dev`, selects the pool's role as well.
 
 import pytest
 
-from stacks.definition.program import Mutation
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, patched, pools, said
 
 JOB = "kubernetes:batch/v1:Job"
@@ -33,7 +33,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "the pool has lost its role": ([gpu_pool('del config["labels"]["role"]')],
         REFUSED + "it selects label role=train-gpu, a node there has no label role"),
     "nobody installs the driver": (
-        [patched("import components.gpu.driver as driver\n"
+        [patched("import gpu_cluster.components.gpu.driver as driver\n"
                  "driver.DriverInstaller = lambda name, cluster, opts: None")],
         WAITS + "the cloud does not install a driver there, and the stack has no driver installer "
         "DaemonSet",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.environments.new_stack import Choices, text
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.environments.new_stack import Choices, text
 from tests.rehearsal.own_stacks import folder_of
 
 

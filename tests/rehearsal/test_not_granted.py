@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.capacity import gke
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.capacity import gke
 from tests.rehearsal.own_stacks import folder_of
 
 KEY = "projects/keys/locations/us-central1/keyRings/gke/cryptoKeys/secrets"

@@ -7,9 +7,9 @@ instances"); GKE labels its nodes itself.
 
 import pytest
 
-from rehearsal.plugins.faults import Faults
-from rehearsal.report import node_lives
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 GROUP, TAG = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/tag:Tag"

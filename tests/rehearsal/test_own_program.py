@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.engine import Engine
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.stacks.engine.state import resources
+from gpu_cluster.stacks.engine.urn import Urn
 from quality import release
-from rehearsal.engine import Engine
-from rehearsal.sandbox import ROOT, Sandbox
-from stacks.engine.state import resources
-from stacks.engine.urn import Urn
 from tests import packaged
 from tests.rehearsal.conftest import Sandboxes
 from tests.rehearsal.test_consumer import FROM_STAGE

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES as OURS
+from gpu_cluster.stacks.capacity import eks
+from gpu_cluster.stacks.definition.files import EXAMPLES
 from quality.faults.changes import STACKS as MORE
-from rehearsal.run import POLICIES
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.inventory import INVENTORIES as OURS
-from stacks.capacity import eks
-from stacks.definition.files import EXAMPLES
 from tests.program.everything import EVERYTHING, config_of
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 

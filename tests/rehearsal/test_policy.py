@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.cluster import GPU_TAINT
-from policy.pack import POLICIES
-from rehearsal.engine import Outcome
-from rehearsal.run import POLICIES as PACK
-from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
-from stacks.definition.files import EXAMPLES
-from stacks.definition.program import Mutation
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.policy.pack import POLICIES
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.run import POLICIES as PACK
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.stacks.definition.files import EXAMPLES
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import as_it_was, changed, configured, pools
 
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
@@ -131,7 +131,7 @@ ON_GKE_TOGETHER = [
     Break("gpu-toleration", changed(DEPLOYMENT, POD + 'pod["tolerations"] = []'),
           f"deployment sample-gpu-pod does not tolerate {GPU_TAINT} of pool "
           "train-gpu"),
-    Break("one-driver", added("from components.gpu.driver import _spec\n"
+    Break("one-driver", added("from gpu_cluster.components.gpu.driver import _spec\n"
               "pool = cluster.pools['train-gpu']\n"
               "kubernetes.apps.v1.DaemonSet('second', metadata={'name': 'second', "
               "'namespace': 'kube-system'}, spec=_spec('second', [pool]), "
@@ -227,7 +227,14 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
 def _source(folder: Path, stack: str, like: str) -> Path:
     """The project with one stack, under another name, whose default providers are not disabled."""
     folder.mkdir()
-    for name in ("Pulumi.yaml", "__main__.py", "requirements.txt", "components", ".venv"):
+    for name in (
+        "Pulumi.yaml",
+        "__main__.py",
+        "requirements.txt",
+        "components",
+        "gpu_cluster",
+        ".venv",
+    ):
         (folder / name).symlink_to(ROOT / name)
     document = yaml.safe_load((EXAMPLES / f"Pulumi.{like}.yaml").read_text())
     del document["config"]["pulumi:disable-default-providers"]

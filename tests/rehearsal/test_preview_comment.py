@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.ci.preview_comment import comment, exit_code, sections_of
-from rehearsal.run import POLICIES
-from rehearsal.sandbox import Sandbox
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.ci.preview_comment import comment, exit_code, sections_of
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.stacks.outcome import ExitCode
+from gpu_cluster.tools import pulumi
 from tests.rehearsal.conftest import Sandboxes, as_it_was, configured
-from tools import pulumi
 
 STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.definition.files import ROOT
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.stacks.definition.files import ROOT
 from tests.unit.project.test_workflows import WORKFLOWS
 
 STEPS = {step.get("name"): step for step in WORKFLOWS["pull-request"]["jobs"]["check"]["steps"]}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.nodes.queued import REQUESTS
-from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
-from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.rehearsal.nodes.queued import REQUESTS
+from gpu_cluster.rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until
 
 GANG = 4

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from components.batch.batch_args import BatchArgs, QueueArgs
-from rehearsal.event_log import Event
-from rehearsal.nodes.autoscaler import EMPTY_SECONDS
-from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from rehearsal.simulators.inventory import inventory
-from stacks.definition.program import Mutation
-from stacks.live.controllers import foreign_controllers
+from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
+from gpu_cluster.rehearsal.event_log import Event
+from gpu_cluster.rehearsal.nodes.autoscaler import EMPTY_SECONDS
+from gpu_cluster.rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.inventory import inventory
+from gpu_cluster.stacks.definition.program import Mutation
+from gpu_cluster.stacks.live.controllers import foreign_controllers
 from tests.rehearsal.conftest import as_it_was, changed, configured, entered, nothing_stays
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())

@@ -1,7 +1,7 @@
 """The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are simulated.
 
 Kubelet, containerd, runc, namespaces, control groups, network and images are what they are with
-one. It needs root and the node's programs, which `python -m tools build` makes on demand.
+one. It needs root and the node's programs, which `make rehearse NODE=gpu` builds.
 """
 
 import json
@@ -22,19 +22,19 @@ from typing import Any
 import grpc
 import pytest
 
-import tools
-from components.gpu.acceptance_program.report import MARKER
-from rehearsal import folder as folders
-from rehearsal.gpu_node import host_changes, overrides, runtime_config
-from rehearsal.gpu_node.host_driver import Driver
-from rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
-from rehearsal.gpu_node.machine import NAME, Gpu, Machine
-from rehearsal.gpu_node.pytorch import PyTorch
-from rehearsal.gpu_node.scenario import RealNodeRehearsal
-from rehearsal.nodes.gpus import GPU
-from rehearsal.nodes.pods import phase
-from rehearsal.run import POLICIES
-from rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster import tools
+from gpu_cluster.components.gpu.acceptance_program.report import MARKER
+from gpu_cluster.rehearsal import folder as folders
+from gpu_cluster.rehearsal.gpu_node import host_changes, overrides, runtime_config
+from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
+from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
+from gpu_cluster.rehearsal.gpu_node.machine import NAME, Gpu, Machine
+from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
+from gpu_cluster.rehearsal.gpu_node.scenario import RealNodeRehearsal
+from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.nodes.pods import phase
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 
 CARD = "GPU 0: NVIDIA Simulated (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
@@ -74,7 +74,11 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "a real node needs root"
     missing = [name for name in PROGRAMS if not tools.programs.program(name).folder().is_dir()]
-    return f"build them first: python -m tools build {' '.join(missing)}" if missing else ""
+    return (
+        f"build them first: python -m gpu_cluster.tools build {' '.join(missing)}"
+        if missing
+        else ""
+    )
 
 
 pytestmark = [
@@ -300,10 +304,10 @@ HELD = """
 import sys, time, tools
 from pathlib import Path
 from typing import Any
-from rehearsal.gpu_node.host_driver import Driver
-from rehearsal.gpu_node.host_node import HostNode, pool_of
-from rehearsal.run import POLICIES
-from rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
+from gpu_cluster.rehearsal.gpu_node.host_node import HostNode, pool_of
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from tests.rehearsal.test_real_node import MACHINE
 here = HostNode(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})

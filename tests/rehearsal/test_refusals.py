@@ -6,7 +6,7 @@ words, tests/unit/components has in tables.
 
 import pytest
 
-from stacks.engine.urn import Urn
+from gpu_cluster.stacks.engine.urn import Urn
 from tests.rehearsal.conftest import Sandboxes, as_it_was, configured
 
 ROOT_TYPE = "pulumi:pulumi:Stack"

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.ci.kept_state import opened
+from gpu_cluster.cli.ci.kept_state import opened
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.stacks.definition.program import Mutation
+from gpu_cluster.stacks.engine.plan import Plan, read_plan
+from gpu_cluster.stacks.engine.urn import Urn
 from quality.faults.state_fixtures import FIXTURES, restored
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from stacks.definition.program import Mutation
-from stacks.engine.plan import Plan, read_plan
-from stacks.engine.urn import Urn
 from tests.integration.cli.test_kept_state import encrypted
 from tests.rehearsal.conftest import as_it_was, configured
 
@@ -64,14 +64,14 @@ def planned(preview: Preview, file: Path, *mutations: Mutation) -> Plan:
 
 BLOCKS_OF_CONFIG = """
 import pulumi
-from components.settings.blocks import BLOCKS
+from gpu_cluster.components.settings.blocks import BLOCKS
 
 config = pulumi.Config("gpu-cluster")
 keys = ("cluster", "gpuPools", *BLOCKS)
 blocks = {key: value for key in keys if (value := config.get_object(key))}
 """
 IN_PYTHON = """
-from components import GpuStack
+from gpu_cluster import GpuStack
 
 GpuStack("gpus", blocks)
 """
@@ -83,7 +83,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from components.plugin import serve
+from gpu_cluster.components.plugin import serve
 
 serve()
 """

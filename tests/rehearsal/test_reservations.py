@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.sandbox import Sandbox, SandboxOptions
-from rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.rehearsal.own_stacks import STACKS, folder_of
 
 IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04"

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.engine import Engine
-from rehearsal.fork_server import launcher
-from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.engine import Engine
+from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import changed
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "gpu_cluster.cli", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -107,7 +107,7 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
     """`gpu-cluster rehearse dev | head -4` is no reason for a traceback, nor for keys that stay."""
     folder = tmp_path / "sandbox"
-    command = [sys.executable, "-m", "cli", "rehearse", "dev", "--folder", str(folder)]
+    command = [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "dev", "--folder", str(folder)]
     line = f"{shlex.join(command)} | head -2"
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120

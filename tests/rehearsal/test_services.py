@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.control_plane import keda
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.report import node_lives
-from rehearsal.sandbox import Sandbox
-from rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.control_plane import keda
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.program.environments import recorded, values_of
 from tests.rehearsal.conftest import configured
 

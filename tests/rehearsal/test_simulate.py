@@ -18,7 +18,7 @@ class Simulated:
 
     def __init__(self, cloud: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "simulate", cloud],
+            [sys.executable, "-m", "gpu_cluster.cli", "simulate", cloud],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

@@ -13,12 +13,12 @@ from typing import Any
 import boto3
 import pytest
 
-from rehearsal.plugins.aws.provider_config import check_config, default_tags
-from rehearsal.plugins.cloud.handler import CloudError
-from rehearsal.plugins.cloud.schema import UNKNOWN
-from rehearsal.simulators.aws import attached
-from rehearsal.simulators.aws.eks import access_granted, group_tags
-from rehearsal.simulators.cloud import Mount, RefusedError, Scaler, Wanted
+from gpu_cluster.rehearsal.plugins.aws.provider_config import check_config, default_tags
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
+from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN
+from gpu_cluster.rehearsal.simulators.aws import attached
+from gpu_cluster.rehearsal.simulators.aws.eks import access_granted, group_tags
+from gpu_cluster.rehearsal.simulators.cloud import Mount, RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
@@ -454,7 +454,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
 ) -> None:
     """An access entry without a policy opens nothing; its policy does, seconds later: sooner than
     a node group that is created meanwhile, which takes minutes in AWS."""
-    monkeypatch.setattr("rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 0.0)
+    monkeypatch.setattr("gpu_cluster.rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 0.0)
     subnets = fresh.cluster()
     fresh.group(subnets)
     entry = {"clusterName": "k8s-ml", "principalArn": fresh.role("admin", "ec2.amazonaws.com")}
@@ -465,14 +465,14 @@ def test_access_comes_with_the_policy_and_not_at_once(
     fresh.up(aws.ACCESS, "admin", entry | scope)
     assert not access_granted(cluster)
     with monkeypatch.context() as slow:
-        slow.setattr("rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 60.0)
+        slow.setattr("gpu_cluster.rehearsal.simulators.aws.eks.NODE_GROUP_SECONDS", 60.0)
         assert access_granted(cluster)
     assert not access_granted(cluster)
     fresh.up(aws.GROUP, "another", aws.group(subnets, nodeGroupName="another"))
     assert access_granted(cluster)
     fresh.delete(aws.ACCESS, "admin")
     assert not access_granted(cluster)
-    monkeypatch.setattr("rehearsal.simulators.aws.eks.LATE_SECONDS", 0.5)
+    monkeypatch.setattr("gpu_cluster.rehearsal.simulators.aws.eks.LATE_SECONDS", 0.5)
     fresh.up(aws.ACCESS, "admin", entry | scope)
     assert not access_granted(cluster)
     time.sleep(0.6)

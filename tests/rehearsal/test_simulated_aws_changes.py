@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators import cloud
-from rehearsal.simulators.cloud import Progress, Scaler
+from gpu_cluster.rehearsal.simulators import cloud
+from gpu_cluster.rehearsal.simulators.cloud import Progress, Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused

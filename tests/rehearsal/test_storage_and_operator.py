@@ -11,12 +11,12 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
-from rehearsal.gpu_operator import NAMESPACE
-from rehearsal.nodes.gpus import part
-from rehearsal.sandbox import SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.live import leftovers
-from stacks.outcome import ExitCode
+from gpu_cluster.rehearsal.gpu_operator import NAMESPACE
+from gpu_cluster.rehearsal.nodes.gpus import part
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.live import leftovers
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.rehearsal.conftest import as_it_was, configured, entered, nothing_stays
 from tests.rehearsal.test_buckets import with_bucket
 from tests.rehearsal.test_change import refuses_to_delete_a_disk

@@ -11,12 +11,12 @@ import kubernetes.client
 import pytest
 import yaml
 
-from cli.main import main
-from components.batch.published import SUBMIT
-from rehearsal.sandbox import ROOT, SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.jobs import cluster as jobs
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.components.batch.published import SUBMIT
+from gpu_cluster.rehearsal.sandbox import ROOT, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.jobs import cluster as jobs
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.policy.in_the_cluster import REFUSED, TOLERATION
 from tests.rehearsal.conftest import configured, entered, until
 
@@ -191,7 +191,10 @@ def test_a_member_cannot_change_what_jobs_are_checked_by(
     """The ConfigMap says which of the host's directories jobs mount; other ConfigMaps are free."""
     members, admins = (
         kubernetes.client.CoreV1Api(client)
-        for client in (member(ADA, "research").client, rehearsal.sandbox.control_plane.client())
+        for client in (
+            member(ADA, "research").client,
+            rehearsal.sandbox.control_plane.client(),
+        )
     )
     change = {"data": {"settings": "{}"}}
     for refused in (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from components.catalog.kubernetes import ZONE
-from rehearsal.report import node_lives, pod_lives
-from rehearsal.sandbox import SandboxOptions
-from rehearsal.scenario import Rehearsal
-from stacks.definition.program import Mutation
+from gpu_cluster.components.catalog.kubernetes import ZONE
+from gpu_cluster.rehearsal.report import node_lives, pod_lives
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered
 
 IMAGE = "example.com/image:1"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from rehearsal.sandbox import Sandbox
-from rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.rehearsal.scenario import Rehearsal
 
 with Sandbox("serving", folder=Path(sys.argv[1])) as sandbox:
     run = Rehearsal(sandbox=sandbox, deadline=45)

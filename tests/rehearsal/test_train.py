@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from components.cluster import GPU_TAINT
-from rehearsal.sandbox import ROOT
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.rehearsal.sandbox import ROOT
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 
@@ -21,7 +21,7 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the tags, read back, are what came up; no GPU before the plugin ran."""
     folder = tmp_path / "sandbox"
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "rehearse", "train", "--folder", str(folder)],
+        [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "train", "--folder", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stacks.definition.program import Mutation
+from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.rehearsal.own_stacks import folder_of
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import boto3
 
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.aws import AwsCloud
-from rehearsal.simulators.inventory import EksCluster, Network
-from rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.aws import AwsCloud
+from gpu_cluster.rehearsal.simulators.inventory import EksCluster, Network
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Plane
 
 NUMBER = "123456789012"

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clouds.rows.aws import rows
-from rehearsal.plugins.aws.rowed import Rowed
-from stacks.recovery.aws_resources import Aws
+from gpu_cluster.clouds.rows.aws import rows
+from gpu_cluster.rehearsal.plugins.aws.rowed import Rowed
+from gpu_cluster.stacks.recovery.aws_resources import Aws
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 

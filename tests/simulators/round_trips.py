@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
-from rehearsal.plugins.sdk import is_input_type
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.schema import Block, block, element_of, resource_schema
+from gpu_cluster.rehearsal.plugins.sdk import is_input_type
 from tests.unit.plugins.offline_engine import Engine, Refused
 
 Values = Mapping[str, Any]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.aws.instances import why_no_quota
-from rehearsal.simulators.cloud import GpuSharing
-from stacks.capacity import eks_addons
+from gpu_cluster.rehearsal.simulators.aws.instances import why_no_quota
+from gpu_cluster.rehearsal.simulators.cloud import GpuSharing
+from gpu_cluster.stacks.capacity import eks_addons
 from tests.simulators.aws_account import Account, role
 from tests.unit.components.test_settings_eks import read
 

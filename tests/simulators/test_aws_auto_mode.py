@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.cloud import Mount, NodePools, Wanted
+from gpu_cluster.rehearsal.simulators.cloud import Mount, NodePools, Wanted
 from tests.simulators.aws_account import Account, account, role
 
 PARTS: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.aws import eks, node_groups
+from gpu_cluster.rehearsal.simulators.aws import eks, node_groups
 from tests.simulators.aws_account import NUMBER, Account, role
 
 pytestmark = pytest.mark.usefixtures("emptied")
@@ -175,7 +175,7 @@ def test_another_policy_takes_no_admin_away(ml: Account, monkeypatch: pytest.Mon
     """An access policy works ten seconds after it was associated, whatever comes later."""
     clock = _Clock()
     monkeypatch.setattr(eks, "time", clock)
-    monkeypatch.setattr("rehearsal.simulators.aws.access.time", clock)
+    monkeypatch.setattr("gpu_cluster.rehearsal.simulators.aws.access.time", clock)
     cluster = ml.cloud.account.clusters["ml"]
     monkeypatch.setattr(cluster, "grew", 0.0)
     monkeypatch.setattr(cluster, "policies", {})

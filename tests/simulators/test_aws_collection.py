@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import pytest
 
-from rehearsal.simulators.aws import api
-from rehearsal.simulators.aws.account import Account as Simulated
-from rehearsal.simulators.aws.collection import Ec2Collection
-from rehearsal.simulators.aws.refusal import Refusal
-from rehearsal.simulators.aws.rows import Row
+from gpu_cluster.rehearsal.simulators.aws import api
+from gpu_cluster.rehearsal.simulators.aws.account import Account as Simulated
+from gpu_cluster.rehearsal.simulators.aws.collection import Ec2Collection
+from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
+from gpu_cluster.rehearsal.simulators.aws.rows import Row
 from tests.simulators.aws_account import Account
 
 RACK = {"GroupName": "rack", "State": "available", "Strategy": "cluster", "GroupId": "pg-0000000a"}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal import inventory_eks
-from rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network
-from stacks.capacity import aws_existing
+from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network
+from gpu_cluster.stacks.capacity import aws_existing
 from tests.simulators.aws_account import Account
 from tests.simulators.test_aws_existing import CLUSTER, POOL, read
 

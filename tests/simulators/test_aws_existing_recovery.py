@@ -4,10 +4,10 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from stacks.engine.state import resources
-from stacks.recovery.aws_resources import Aws
-from stacks.recovery.command import recover
-from stacks.recovery.orphans import duplicates
+from gpu_cluster.stacks.engine.state import resources
+from gpu_cluster.stacks.recovery.aws_resources import Aws
+from gpu_cluster.stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery.orphans import duplicates
 from tests.simulators import test_aws_existing
 from tests.simulators.aws_account import TRUSTS, Account
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, row, state

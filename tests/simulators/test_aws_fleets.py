@@ -11,12 +11,12 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from components.eks import karpenter_policy
-from rehearsal.simulators.aws import pod_calls
-from rehearsal.simulators.aws.account import Pod
-from rehearsal.simulators.aws.eks import subnets
-from rehearsal.simulators.aws.evaluation import allowed
-from rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedError
+from gpu_cluster.components.eks import karpenter_policy
+from gpu_cluster.rehearsal.simulators.aws import pod_calls
+from gpu_cluster.rehearsal.simulators.aws.account import Pod
+from gpu_cluster.rehearsal.simulators.aws.eks import subnets
+from gpu_cluster.rehearsal.simulators.aws.evaluation import allowed
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodePools, NodeTaint, RefusedError
 from tests.simulators.aws_account import NUMBER, Account, role
 
 AL2023 = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/{}/{}/image_id"

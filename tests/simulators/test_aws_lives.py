@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from clouds.rows.aws import rows
+from gpu_cluster.clouds.rows.aws import rows
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack
 from tests.simulators.aws_lives import STEPS, handler_of, lives, resolved

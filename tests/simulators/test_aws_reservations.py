@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.aws.eks import subnets
-from rehearsal.simulators.cloud import RefusedError
-from rehearsal.simulators.reservations import Reservation
-from rehearsal.simulators.stock import Stock, Stocks
+from gpu_cluster.rehearsal.simulators.aws.eks import subnets
+from gpu_cluster.rehearsal.simulators.cloud import RefusedError
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 from tests.simulators.aws_account import Account, account
 
 pytestmark = pytest.mark.usefixtures("emptied")

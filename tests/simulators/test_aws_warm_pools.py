@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.cloud import RefusedError
-from rehearsal.simulators.stock import Stock, Stocks
+from gpu_cluster.rehearsal.simulators.cloud import RefusedError
+from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 from tests.simulators.aws_account import Account
 
 pytestmark = pytest.mark.usefixtures("emptied")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.inventory import network
-from rehearsal.simulators.reservations import Reservation, reservations
-from stacks.definition.files import INSTEAD
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.inventory import network
+from gpu_cluster.rehearsal.simulators.reservations import Reservation, reservations
+from gpu_cluster.stacks.definition.files import INSTEAD
 from tests.simulators.aws_account import Account
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_inventory import STACKS, settings

@@ -4,8 +4,8 @@ are typed: what they do not know of an answer is an error or is lost."""
 import subprocess
 import sys
 
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
 from tests.unit.plugins.offline_engine import Plane
 
 

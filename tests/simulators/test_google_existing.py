@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from components.settings import load as settings
-from rehearsal import inventory_gke
-from rehearsal.plugins import gcp
-from rehearsal.plugins.cloud.handler import CloudError
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google.container.tokens import CLUSTER as CLUSTERS
-from rehearsal.simulators.google.container.tokens import NODE_POOL
-from rehearsal.simulators.google_inventory import gke_cluster, networks
-from rehearsal.simulators.inventory import INVENTORIES
-from stacks.capacity import gke, google_existing
-from stacks.capacity.google_api import GoogleApi
-from stacks.definition.names import StackError
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.rehearsal import inventory_gke
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER as CLUSTERS
+from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
+from gpu_cluster.rehearsal.simulators.google_inventory import gke_cluster, networks
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.capacity import gke, google_existing
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.components.test_settings import changed
 from tests.unit.plugins.offline_engine import Plane
 

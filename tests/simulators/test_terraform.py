@@ -11,7 +11,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from rehearsal.simulators.aws import node_groups
+from gpu_cluster.rehearsal.simulators.aws import node_groups
 from tests.simulators.aws_account import Account
 
 Step = Mapping[str, Any]

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_program.report import result_in
-from components.gpu.acceptance_request import ThresholdsArgs, request
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program.report import result_in
+from gpu_cluster.components.gpu.acceptance_request import ThresholdsArgs, request
 
 ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).with_name("gpu.cu")
@@ -60,7 +60,7 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
             pool=None, gpus=1, expected=DATA_SHEETS.values(), thresholds=ThresholdsArgs()
         )
         (folder / "request.json").write_text(json.dumps(asked))
-        workload = [sys.executable, "-m", "components.gpu.acceptance_program"]
+        workload = [sys.executable, "-m", "gpu_cluster.components.gpu.acceptance_program"]
         documents, tuned = [], []
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pulumi import _types
 
-from cli.ci.kept_state import opened
-from cli.main import main
-from rehearsal.sandbox import ROOT
+from gpu_cluster.cli.ci.kept_state import opened
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal.sandbox import ROOT
 from tests.unit.cli.test_kept_state import CLUSTER, SECRET, SIGNATURE
 
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("state-*.json"))
@@ -50,7 +50,7 @@ def fits(value: Any, kind: Any) -> bool:
 @pytest.mark.parametrize("state", [*states()])
 def test_every_secret_output_has_the_shape_that_the_sdk_says(state: Any) -> None:
     """Maps are maps and objects have their members: providers refuse a text there."""
-    from cli.ci.kept_state import _property_kinds
+    from gpu_cluster.cli.ci.kept_state import _property_kinds
 
     seen = 0
     for before, after in zip(rows(state), rows(opened(state)), strict=True):

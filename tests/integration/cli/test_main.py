@@ -15,12 +15,12 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import COMMANDS, NAME, gpu_cluster, main
-from cli.output import for_terminal
+from gpu_cluster.cli.main import COMMANDS, NAME, gpu_cluster, main
+from gpu_cluster.cli.output import for_terminal
+from gpu_cluster.stacks.definition.files import stacks
+from gpu_cluster.stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
+from gpu_cluster.tools import checkout
 from quality.__main__ import main as quality_main
-from stacks.definition.files import stacks
-from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
-from tools import checkout
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "gpu_cluster.cli", *arguments],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -69,12 +69,15 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
     assert done.returncode == 0
     for section in COMMANDS.values():
         assert all(f"  {name} " in done.stdout for name in section)
-    script = "import sys; from cli.main import main; main(['--help']); print(*sys.modules)"
+    script = (
+        "import sys; from gpu_cluster.cli.main import main; main(['--help']); print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
     )
     modules = set(loaded.stdout.splitlines()[-1].split())
-    assert not modules & {"yaml", "rich", "pulumi", "kubernetes", "components", "rehearsal", "moto"}
+    assert not modules & {"yaml", "rich", "pulumi", "kubernetes", "moto"}
+    assert not modules & {"gpu_cluster.components", "gpu_cluster.rehearsal"}
     assert seconds < 3  # 0.1 s on an idle machine; this one may be busy
 
 
@@ -110,7 +113,7 @@ def test_an_error_is_in_the_json_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program that reads the output need not look elsewhere."""
-    monkeypatch.setattr("rehearsal.plugins.official.first", lambda package: None)
+    monkeypatch.setattr("gpu_cluster.rehearsal.plugins.official.first", lambda package: None)
     assert main([*arguments, "--json"]) == ExitCode.UNKNOWN
     printed = capsys.readouterr()
     document = json.loads(printed.out)
@@ -145,10 +148,12 @@ def test_the_worst_answer_counts() -> None:
     assert worst([2, 1, 0]) == ExitCode.FINDING
 
 
-@pytest.mark.parametrize(("package", "code"), [("click", 2), ("psutil", 2), ("cli.rehearse", 1)])
+@pytest.mark.parametrize(
+    ("package", "code"), [("click", 2), ("psutil", 2), ("gpu_cluster.cli.rehearse", 1)]
+)
 def test_a_clone_that_is_not_set_up_is_one_line(package: str, code: int) -> None:
     """It names the package and `make setup`; what this program itself lacks is a traceback."""
-    script = f"import sys; sys.modules[{package!r}] = None; import cli.__main__"
+    script = f"import sys; sys.modules[{package!r}] = None; import gpu_cluster.cli.__main__"
     line = [sys.executable, "-c", script, "rehearse", "dev"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (code, "")
@@ -163,7 +168,7 @@ def test_a_rehearsal_without_the_programs_packages_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The engine would say so after the control plane has started."""
-    monkeypatch.setattr("stacks.definition.files.ROOT", tmp_path)
+    monkeypatch.setattr("gpu_cluster.stacks.definition.files.ROOT", tmp_path)
     (tmp_path / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
     assert main(["rehearse", "dev"]) == ExitCode.UNKNOWN
     says = f"there is no .venv in {tmp_path}; run `make packages` there\n"
@@ -180,7 +185,7 @@ def test_nobody_reads_to_the_end() -> None:
     """`gpu-cluster cost dev | head -1` is no failure of the program's."""
     script = (
         "import click, sys\n"
-        "from cli.main import Commands, main\n"
+        "from gpu_cluster.cli.main import Commands, main\n"
         "long = click.Command('x', callback=lambda: print('x' * 1_000_000))\n"
         "Commands.get_command = lambda *_: long\n"
         "sys.exit(main(['x']))\n"
@@ -219,7 +224,7 @@ sys.modules["_scproxy"] = proxies = types.ModuleType("_scproxy")
 proxies._get_proxy_settings = proxies._get_proxies = dict
 for name in ("fcntl", "resource", "termios", "pty"):
     sys.modules[name] = None
-from cli.main import main
+from gpu_cluster.cli.main import main
 def run(line):
     said = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from cli.ci.preview_comment import comment, sections_of
-from stacks.definition.files import EXAMPLES
+from gpu_cluster.cli.ci.preview_comment import comment, sections_of
+from gpu_cluster.stacks.definition.files import EXAMPLES
 from tests.integration.stacks.test_cost import git
 from tests.unit.cli.test_preview_comment import preview
 

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_program.report import result_in
-from components.gpu.acceptance_program.verdict import UNMEASURED
-from components.gpu.acceptance_request import ThresholdsArgs, request
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program.report import result_in
+from gpu_cluster.components.gpu.acceptance_program.verdict import UNMEASURED
+from gpu_cluster.components.gpu.acceptance_request import ThresholdsArgs, request
 from tests.unit.components.test_acceptance_program import ROOT
 
 

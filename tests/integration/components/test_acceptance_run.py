@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_program import __main__ as program
-from components.gpu.acceptance_program import all_reduce
-from components.gpu.acceptance_request import ThresholdsArgs, request
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program import __main__ as program
+from gpu_cluster.components.gpu.acceptance_program import all_reduce
+from gpu_cluster.components.gpu.acceptance_request import ThresholdsArgs, request
 
 
 def python(code: str) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from components.settings.blocks import BLOCKS, RUNNING
-from stacks.definition.files import ROOT
+from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
+from gpu_cluster.stacks.definition.files import ROOT
 from tests.toy import BLOCK, PLATFORM, Session, python, tree
 
 IMAGE = "example.com/web:1.0"
@@ -58,7 +58,7 @@ def test_its_images_are_listed(toy: Session) -> None:
 def test_its_pods_are_counted(toy: Session) -> None:
     """What counts GPUs, claims and namespaces reads its pods as those of any other block."""
     code = """
-from stacks.definition.settings import config_of, settings_of
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
 pods = settings_of("serving", config_of("serving")).pod_groups
 print([(one.path, one.pool, one.count, one.gpus) for one in pods])
 """
@@ -84,7 +84,7 @@ print(json.dumps([pages, schema["gpu-cluster:sites"], NAMED]))
 
 
 EFFECTS = """
-from stacks.definition.files import SAMPLES
+from gpu_cluster.stacks.definition.files import SAMPLES
 from tests.program.effects import leaves
 from tests.program.test_effects import test_a_setting_has_an_effect_or_a_reason as has_an_effect
 from tests.unit.quality.test_changes import test_every_setting_is_changed_or_has_a_reason as changed

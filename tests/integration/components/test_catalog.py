@@ -31,9 +31,9 @@ def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
         "import sys, importlib\n"
         f"for part in {sorted(parts)!r}:\n"
         "    before = set(sys.modules)\n"
-        "    importlib.import_module(f'components.catalog.{part}')\n"
+        "    importlib.import_module(f'gpu_cluster.components.catalog.{part}')\n"
         "    loaded = set(sys.modules) - before\n"
-        "    ours = {name for name in loaded if name.startswith('components')}\n"
+        "    ours = {name for name in loaded if name.startswith('gpu_cluster')}\n"
         "    rest = {name.partition('.')[0] for name in loaded - ours} - sys.stdlib_module_names\n"
         "    print(part, *sorted(ours), *sorted(rest))\n"
         "    for name in ours: del sys.modules[name]\n"
@@ -42,8 +42,8 @@ def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
         [sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     loaded = {line.split()[0]: set(line.split()[1:]) for line in done.stdout.splitlines()}
-    packages = {"components", "components.catalog"}
+    packages = {"gpu_cluster", "gpu_cluster.components", "gpu_cluster.components.catalog"}
     assert loaded == {
-        part: packages | {f"components.catalog.{name}" for name in names}
+        part: packages | {f"gpu_cluster.components.catalog.{name}" for name in names}
         for part, names in parts.items()
     }

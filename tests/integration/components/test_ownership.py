@@ -6,8 +6,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from stacks.recovery.aws_resources import Aws
-from stacks.recovery.state import NotOursError
+from gpu_cluster.stacks.recovery.aws_resources import Aws
+from gpu_cluster.stacks.recovery.state import NotOursError
 
 
 @mock_aws

@@ -8,11 +8,11 @@ from importlib import import_module
 
 import pytest
 
-from components.platforms import PLATFORMS
-from components.scalers import SCALERS
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.environments.new_stack import environment_of
 from quality.platforms import measured
-from stacks.definition.files import ROOT
-from stacks.environments.new_stack import environment_of
 from tests.toy import PLATFORM, Session, tree
 
 
@@ -54,7 +54,7 @@ def test_a_new_stack_can_be_on_it(toy: Session) -> None:
 def test_a_change_of_its_cluster_is_a_loss(toy: Session) -> None:
     """By the type that the cloud's row names."""
     code = """
-from stacks.engine.plan import Change
+from gpu_cluster.stacks.engine.plan import Change
 urn = "urn:pulumi:s::p::{}::n"
 print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
         for kind in ("Cluster", "Pool", "Disk")), sep=", ")
@@ -65,8 +65,8 @@ print(*(Change(urn=urn.format(f"toy:index:{kind}"), verb="replace").loss
 def test_its_pools_keep_the_policies(toy: Session) -> None:
     """By its module of `policy/`: in rules that hold in every cloud, and in its part of one."""
     code = """
-from policy.pack import RULES
-from policy.reading import Resource
+from gpu_cluster.policy.pack import RULES
+from gpu_cluster.policy.reading import Resource
 pool = Resource(type="toy:index:Pool", name="bricks", props={"machines": 2, "public": True},
                 urn="urn:pulumi:lab::p::toy:index:Pool::bricks")
 rules = {rule.name: rule for rule in RULES}
@@ -83,7 +83,7 @@ print(*rules["monthly-ceiling"].check([pool], dollars=100, stacks={}))
 def test_its_failed_cluster_is_recovered(toy: Session) -> None:
     """By the module that the cloud's row names."""
     code = """
-from stacks.recovery.failed import failed
+from gpu_cluster.stacks.recovery.failed import failed
 cluster = {"type": "toy:index:Cluster", "urn": "u", "id": "c"}
 print(*failed({"deployment": {"resources": [cluster]}}, None))
 """
@@ -95,12 +95,12 @@ def test_a_kubeconfig_of_its_clusters_is_used(toy: Session) -> None:
     installed."""
     code = """
 import json
-from components.catalog.clouds import CLOUDS
-from components.kube.credentials import unsafe
-from components.kubeconfig import document
-from components.scalers import SCALERS
-from stacks.live.cluster import client_of
-from stacks.outcome import CheckError
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.kube.credentials import unsafe
+from gpu_cluster.components.kubeconfig import document
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.stacks.live.cluster import client_of
+from gpu_cluster.stacks.outcome import CheckError
 for words in (["token"], ["sell"]):
     text = document(CLOUDS["toy"], "c", {"server": "https://c"}, args=words)
     print(unsafe(json.loads(text)["users"][0]["user"]))

@@ -19,11 +19,11 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
-from components.stack import GpuStack
+from gpu_cluster.components.stack import GpuStack
+from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal.sandbox import ROOT
+from gpu_cluster.stacks.engine.urn import Urn
 from quality.docs import package_schema
-from rehearsal.fork_server import launcher
-from rehearsal.sandbox import ROOT
-from stacks.engine.urn import Urn
 from tests.components.recording import Registration, _registration, answers_of
 from tests.components.test_stack import KUBECONFIG
 from tests.program.environments import ANSWERS, recorded, values_of
@@ -148,7 +148,7 @@ def package() -> Iterator[Package]:
     engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
-    command = [str(launcher()), "-u", "-m", "components", address]
+    command = [str(launcher()), "-u", "-m", "gpu_cluster", address]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())

@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 
-from rehearsal.sandbox import ROOT
+from gpu_cluster.rehearsal.sandbox import ROOT
 
 
 def test_it_is_started_without_the_rest_of_the_sdk() -> None:
     """The starter runs nothing of the SDK but the engine's messages, and says its port."""
     started = subprocess.Popen(
-        [ROOT / "tools" / "bin" / "gpu-cluster-language-host", "127.0.0.1:2"],
+        [ROOT / "gpu_cluster" / "tools" / "bin" / "gpu-cluster-language-host", "127.0.0.1:2"],
         env={**os.environ, "GPU_CLUSTER_PYTHON": sys.executable, "PYTHONPROFILEIMPORTTIME": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -28,7 +28,7 @@ def test_it_is_started_without_the_rest_of_the_sdk() -> None:
 def test_it_ends_whenever_it_is_told_to() -> None:
     """Also while it looks whether its engine runs: here it does nothing else."""
     script = (
-        "import time; from rehearsal.plugins import language_host; "
+        "import time; from gpu_cluster.rehearsal.plugins import language_host; "
         "language_host.LOOK_SECONDS = 1e-6; language_host.main()"
     )
     hosts = [

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.plugins import official
-from rehearsal.plugins.official import installed
-from tools.scripts import script
+from gpu_cluster.rehearsal.plugins import official
+from gpu_cluster.rehearsal.plugins.official import installed
+from gpu_cluster.tools.scripts import script
 
 VERSION = "4.34.2"
 TELLS = script("""import sys

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from gpu_cluster.tools import checkout
 from tests.unit.project.test_lock import ROOT, wanted
-from tools import checkout
 
 
 def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     files = ("pyproject.toml", "setup.py", "requirements.txt", "requirements-dev.txt")
     for name in (*files, "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
-    for room in ("components", "cli", "stacks", "tools"):
+    for room in ("components", "gpu_cluster"):
         (copy / room).symlink_to(ROOT / room)
     target = tmp_path / "target"
     install = [

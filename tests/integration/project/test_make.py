@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.nearest import instead
-from tools.scripts import script
-from tools.version import wrong
+from gpu_cluster.tools.nearest import instead
+from gpu_cluster.tools.scripts import script
+from gpu_cluster.tools.version import wrong
 
 ROOT = Path(__file__).parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -61,14 +61,16 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
 @pytest.mark.parametrize("no", ["", "0", "n", "no", "No", "NO", "false", "False", "FALSE", "off"])
 def test_no_is_no(no: str) -> None:
     """`KEEP=0` once meant yes."""
-    assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith("-m cli rehearse 'dev'")
+    assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith(
+        "-m gpu_cluster.cli rehearse 'dev'"
+    )
 
 
 def test_what_is_given_reaches_the_command() -> None:
     """Flags, values and words with spaces."""
     assert recipe("rehearse", "KEEP=1", "REPLACE=1").endswith("'dev' --keep --replace")
     assert recipe("rehearse", "STACK=a b", "NODE=gpu").endswith("'a b' --node 'gpu'")
-    assert recipe("down", "STACK=train").endswith("-m cli down 'train'")
+    assert recipe("down", "STACK=train").endswith("-m gpu_cluster.cli down 'train'")
     assert recipe("inject-faults", "PARTS=dev-kills", "MINUTES=5").endswith(
         "-m quality inject-faults dev-kills --minutes '5'"
     )
@@ -119,14 +121,14 @@ def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) 
     program = (
         "import runpy, sys\n"
         "sys.version_info = (3, 14, 0)\n"
-        "assert sys.argv[1] == 'tools/version.py', sys.argv\n"
+        "assert sys.argv[1] == 'gpu_cluster/tools/version.py', sys.argv\n"
         "runpy.run_path(sys.argv[1], run_name='__main__')\n"
     )
     old.write_text(script(program))
     old.chmod(0o755)
     for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         (tmp_path / name).write_text((ROOT / name).read_text())
-    (tmp_path / "tools").symlink_to(ROOT / "tools")
+    (tmp_path / "gpu_cluster").symlink_to(ROOT / "gpu_cluster")
     done = run_make("setup", f"PYTHON={old}", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -154,8 +156,8 @@ def test_programs_are_built_while_packages_are_installed(
         (tmp_path / name).touch()
     (tmp_path / "Makefile").write_text(MAKEFILE)
     said = run_make("-n", *given, cwd=tmp_path).stdout
-    beside = ".venv/bin/python -m tools build" if builds else ""
-    assert f".venv/bin/python -m tools.meanwhile '{beside}' \\\n" in said
+    beside = ".venv/bin/python -m gpu_cluster.tools build" if builds else ""
+    assert f".venv/bin/python -m gpu_cluster.tools.meanwhile '{beside}' \\\n" in said
 
 
 BESIDE = "import sys, time; open(sys.argv[1], 'w').write('begun'); time.sleep(float(sys.argv[2]))"
@@ -166,7 +168,7 @@ def meanwhile(folder: Path, seconds: float, *commands: str) -> int:
     """The exit code of commands beside one that takes so long once it has begun."""
     program = [sys.executable, "-c", f"{BESIDE}; open(sys.argv[1], 'w').write('done')"]
     beside = shlex.join([*program, str(folder / "beside"), str(seconds)])
-    script = [sys.executable, "-m", "tools.meanwhile", beside]
+    script = [sys.executable, "-m", "gpu_cluster.tools.meanwhile", beside]
     done = subprocess.run([*script, *commands], cwd=ROOT, timeout=60, stderr=subprocess.DEVNULL)
     return done.returncode
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from stacks.definition.files import EXAMPLES, ROOT, SAMPLES
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES
 
 
 def said(text: str) -> str:

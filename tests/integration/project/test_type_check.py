@@ -6,8 +6,8 @@ import pytest
 from mypy.config_parser import parse_config_file
 from mypy.options import Options
 
+from gpu_cluster.stacks.definition.files import ROOT
 from quality.sdk_modules import SdkModules, modules
-from stacks.definition.files import ROOT
 
 
 def test_modules_of_an_sdk_are_read_from_their_first_use_on(

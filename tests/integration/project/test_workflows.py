@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.definition import changed
-from stacks.definition.settings import ROOT
+from gpu_cluster.stacks.definition import changed
+from gpu_cluster.stacks.definition.settings import ROOT
 from tests.integration.stacks.test_cost import git
 from tests.unit.project.test_workflows import steps
 
@@ -83,5 +83,6 @@ def test_only_committed_stacks_are_rehearsed(
 def test_what_changed_is_known_before_anything_is_installed() -> None:
     """The first job has a Python and nothing else."""
     command = [sys.executable, "-I", "-S", "-c"]
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stacks.definition.changed"
+    path = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
+    code = f"{path}; import gpu_cluster.stacks.definition.changed"
     assert subprocess.run([*command, code], capture_output=True, text=True).stderr == ""

@@ -11,6 +11,10 @@ import grpc
 import pytest
 from pulumi.runtime.proto import provider_pb2_grpc
 
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.server import Provider, ProviderSettings
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.stacks.outcome import CheckError
 from quality.fidelity import fidelity
 from quality.fidelity.behind import Nothing
 from quality.fidelity.cases import Case, all_cases
@@ -18,10 +22,6 @@ from quality.fidelity.compare import Answer, Verdict, compared
 from quality.fidelity.declared import Declared, declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.server import Provider, ProviderSettings
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from stacks.outcome import CheckError
 
 GCP = PACKAGES["gcp"]
 NETWORK = "gcp:compute/network:Network"

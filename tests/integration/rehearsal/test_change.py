@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.change import before, changes
-from rehearsal.engine import Outcome
-from rehearsal.event_log import Event
-from stacks.definition.files import EXAMPLES, ROOT
-from stacks.definition.names import StackError
-from stacks.definition.program import FILES, FOLDERS
+from gpu_cluster.rehearsal.change import before, changes
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.event_log import Event
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
 
 

@@ -10,18 +10,18 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from components.catalog import images
-from rehearsal.control_plane import controllers
-from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.controllers import Controllers, program_of, provide
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.event_log import EventLog
-from rehearsal.nodes import kwok
-from rehearsal.processes import Processes
-from rehearsal.verify.diagnosis import ClusterSnapshot
-from rehearsal.verify.workloads import Workload, declared, why_not
-from tools.programs import HERE, Program, cache_folder, program
+from gpu_cluster.components.catalog import images
+from gpu_cluster.rehearsal.control_plane import controllers
+from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
+from gpu_cluster.rehearsal.control_plane.controllers import Controllers, program_of, provide
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes import kwok
+from gpu_cluster.rehearsal.processes import Processes
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
+from gpu_cluster.rehearsal.verify.workloads import Workload, declared, why_not
+from gpu_cluster.tools.programs import HERE, Program, cache_folder, program
 
 JOB = Workload(kind="Job", namespace="default", name="sweep")
 
@@ -156,7 +156,7 @@ def simulated(
         program = tmp_path / "jobset"
         program.write_text(f"#!/bin/sh\necho >> {starts}\n{script}\n")
         program.chmod(0o755)
-        monkeypatch.setattr("tools.binary", lambda name: program)
+        monkeypatch.setattr("gpu_cluster.tools.binary", lambda name: program)
         kubeconfig = tmp_path / "admin"
         kubeconfig.write_text(json.dumps({"users": [{"user": {}}]}))
         event_log, api = EventLog(), TokensOnly()

@@ -16,21 +16,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.main import main
-from rehearsal import folder as folders
-from rehearsal import held, processes
-from rehearsal.folder import FolderError, end, take_over
-from rehearsal.gpu_node import host_changes
-from rehearsal.gpu_node.host_changes import HostChanges
-from stacks.definition.names import StackError, stack_name
-from tools import clean, linux
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal import folder as folders
+from gpu_cluster.rehearsal import held, processes
+from gpu_cluster.rehearsal.folder import FolderError, end, take_over
+from gpu_cluster.rehearsal.gpu_node import host_changes
+from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
+from gpu_cluster.stacks.definition.names import StackError, stack_name
+from gpu_cluster.tools import clean, linux
 
 ROOT = Path(__file__).parents[3]
 HELD = """
 import sys, time
 from pathlib import Path
-from rehearsal import held, run
-from rehearsal.folder import take_over
+from gpu_cluster.rehearsal import held, run
+from gpu_cluster.rehearsal.folder import take_over
 
 def hold(stack, folder, *, keep, replace, **_):
     unlock = take_over(folder, stack, kept=keep is not None, replace=replace)
@@ -62,7 +62,7 @@ def holding(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "cli", *arguments]
+    line = [sys.executable, "-m", "gpu_cluster.cli", *arguments]
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -235,7 +235,7 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
 
 BUILDING = """
 import sys, time
-from rehearsal import held
+from gpu_cluster.rehearsal import held
 
 def built(*names):
     print("building", flush=True)
@@ -251,7 +251,7 @@ def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
     """Between the command and the lock are the programs that it builds, which take minutes."""
     folder = tmp_path / "sandbox"
     wanted = json.dumps(asdict(held.Wanted(stack="dev", folder=str(folder), keep=True)))
-    command = [sys.executable, "-c", BUILDING, "-m", "rehearsal.held", "1", wanted]
+    command = [sys.executable, "-c", BUILDING, "-m", "gpu_cluster.rehearsal.held", "1", wanted]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as starting:
         assert starting.stdout is not None
         assert starting.stdout.readline() == b"building\n"
@@ -357,8 +357,8 @@ def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
 MOUNTED = """
 import json, subprocess, sys
 from pathlib import Path
-from rehearsal import folder as folders
-from rehearsal.gpu_node import host_changes
+from gpu_cluster.rehearsal import folder as folders
+from gpu_cluster.rehearsal.gpu_node import host_changes
 root = Path(sys.argv[1])
 (root / "data").mkdir()
 (root / "data" / "file").touch()

@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from cli.main import main
-from rehearsal.folder import take_over
-from rehearsal.kept import how_to_use, write_runner
-from rehearsal.sandbox import Sandbox
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal.folder import take_over
+from gpu_cluster.rehearsal.kept import how_to_use, write_runner
+from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.stacks.outcome import ExitCode
 
 
 def kept(folder: Path, api: str | None) -> Sandbox:
@@ -54,7 +54,7 @@ def test_recovery_is_one_command_that_asks_nobody_else(
     said = how_to_use(kept(tmp_path, None), tmp_path / "run", running=False)
     assert said.startswith("It failed and was kept running, until `gpu-cluster down a`.")
     assert said.endswith("After an update that was killed:\n  gpu-cluster recover a --rehearsal")
-    for module in ("cli.recover", "stacks.capacity.stack_capacity"):
+    for module in ("gpu_cluster.cli.recover", "gpu_cluster.stacks.capacity.stack_capacity"):
         monkeypatch.setattr(f"{module}.ROOT", tmp_path)
     assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
     assert "no rehearsal of dev is kept" in capfd.readouterr().err

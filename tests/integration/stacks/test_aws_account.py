@@ -13,19 +13,19 @@ from botocore.stub import Stubber
 from moto import mock_aws
 from moto.s3.models import s3_backends
 
-from components.access import ServiceAccountArgs
-from components.eks.provider_args import AwsProviderArgs
-from components.scalers import SCALERS
-from components.settings.load import from_config
-from rehearsal.simulators.aws.account import Account as SimulatedAccount
-from rehearsal.simulators.aws.account import Bucket
-from rehearsal.simulators.aws.served_account import serve
-from stacks.aws_session import session
-from stacks.capacity import aws_account, aws_reservations, eks
-from stacks.capacity.reserved import Wanted
-from stacks.capacity.verdict import Finding, exit_code
-from stacks.definition.files import ROOT
-from stacks.recovery.clouds import LiveClouds
+from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.eks.provider_args import AwsProviderArgs
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.rehearsal.simulators.aws.account import Account as SimulatedAccount
+from gpu_cluster.rehearsal.simulators.aws.account import Bucket
+from gpu_cluster.rehearsal.simulators.aws.served_account import serve
+from gpu_cluster.stacks.aws_session import session
+from gpu_cluster.stacks.capacity import aws_account, aws_reservations, eks
+from gpu_cluster.stacks.capacity.reserved import Wanted
+from gpu_cluster.stacks.capacity.verdict import Finding, exit_code
+from gpu_cluster.stacks.recovery.clouds import LiveClouds
+from tests.tree import sources
 from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
@@ -113,7 +113,7 @@ def test_a_simulator_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -
 
 def test_one_module_signs_in_to_aws() -> None:
     """Whoever makes a session of its own asks the account that happens to be signed in to."""
-    files = [file for room in ("stacks", "cli") for file in (ROOT / room).rglob("*.py")]
+    files = [*sources("gpu_cluster/stacks", "gpu_cluster/cli")]
     makers = [file.name for file in files if re.search(r"boto3\.(client|resource|Session\()",
                                                        file.read_text())]  # fmt: skip
     assert makers == ["aws_session.py"]

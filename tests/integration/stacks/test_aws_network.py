@@ -12,12 +12,12 @@ import yaml
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from components.eks.network_args import EksNetworkArgs
-from components.settings.load import from_config
-from rehearsal import inventory_eks
-from rehearsal.simulators.aws.existing_network import lay_out
-from rehearsal.simulators.inventory import network
-from stacks.capacity.aws_network import findings
+from gpu_cluster.components.eks.network_args import EksNetworkArgs
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.simulators.aws.existing_network import lay_out
+from gpu_cluster.rehearsal.simulators.inventory import network
+from gpu_cluster.stacks.capacity.aws_network import findings
 from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 

@@ -11,18 +11,18 @@ from botocore.stub import Stubber
 from google.auth.exceptions import DefaultCredentialsError
 from moto import mock_aws
 
-from components.cluster import ResolvedPool
-from components.eks.cluster_args import EksSystemPoolArgs
-from components.eks.cpu_pool_args import EksCpuPoolArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs
-from rehearsal import inventory_eks
-from stacks.capacity import eks as aws_quota
-from stacks.capacity import eks_addons
-from stacks.capacity import stack_capacity as quota
-from stacks.capacity.verdict import Known, Need, Unknown
-from stacks.definition.settings import NOWHERE, config_of, settings_of
-from stacks.outcome import CheckError
+from gpu_cluster.components.cluster import ResolvedPool
+from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
+from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.provider_args import AwsProviderArgs
+from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.stacks.capacity import eks as aws_quota
+from gpu_cluster.stacks.capacity import eks_addons
+from gpu_cluster.stacks.capacity import stack_capacity as quota
+from gpu_cluster.stacks.capacity.verdict import Known, Need, Unknown
+from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
+from gpu_cluster.stacks.outcome import CheckError
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:

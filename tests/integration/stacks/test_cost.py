@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.catalog.prices import HOURS_PER_MONTH
-from stacks.cost import stack_cost as cost
-from stacks.definition.files import EXAMPLES
-from stacks.outcome import CheckError, ExitCode
+from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH
+from gpu_cluster.stacks.cost import stack_cost as cost
+from gpu_cluster.stacks.definition.files import EXAMPLES
+from gpu_cluster.stacks.outcome import CheckError, ExitCode
 from tests.unit.stacks.test_cost import changed, item
 
 

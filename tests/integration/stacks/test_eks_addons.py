@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from stacks.capacity.eks_addons import compare
+from gpu_cluster.stacks.capacity.eks_addons import compare
 from tests.unit.components.test_settings_eks import read
 
 NEWEST, DEFAULT, OLD = "v1.12.10-eksbuild.1", "v1.12.4-eksbuild.2", "v1.12.4-eksbuild.1"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.catalog import gke
-from stacks.cost import aws_offers, google_offers
-from stacks.definition.files import EXAMPLES, ROOT
-from stacks.definition.names import StackError
-from stacks.definition.validation import findings
-from stacks.environments.new_stack import Choices, write
+from gpu_cluster.components.catalog import gke
+from gpu_cluster.stacks.cost import aws_offers, google_offers
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.validation import findings
+from gpu_cluster.stacks.environments.new_stack import Choices, write
 from tests.unit.cli.test_stack_schema import complaints
 
 
@@ -70,7 +70,7 @@ def test_a_terminal_is_asked(here: Path) -> None:
     master, slave = pty.openpty()
     os.write(master, b"\nmy-own-project\neurope-west4-a\nl4\nvpn=198.51.100.0/24\n")
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "new", "asked", "--json"],
+        [sys.executable, "-m", "gpu_cluster.cli", "new", "asked", "--json"],
         cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     os.close(slave)
@@ -89,7 +89,8 @@ def test_an_existing_cluster_is_asked_for_in_its_own_words(here: Path) -> None:
     master, slave = pty.openpty()
     os.write(master, b"eks\n1.34\nsubnet-0123456789abcdef1, subnet-0123456789abcdef2\n\nl4\n")
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "new", "asked", "--existing", "platform", "--json"],
+        [sys.executable, "-m", "gpu_cluster.cli", "new", "asked", "--existing", "platform",
+         "--json"],
         cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     os.close(slave)
@@ -115,7 +116,7 @@ def test_an_existing_cluster_is_asked_for_in_its_own_words(here: Path) -> None:
 def test_nothing_is_decided_silently(here: Path, options: list[str], says: str) -> None:
     """Neither which of two values counts, nor that examples will do."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", "new", "silent", *options],
+        [sys.executable, "-m", "gpu_cluster.cli", "new", "silent", *options],
         cwd=ROOT, env=dict(os.environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=60,
     )  # fmt: skip

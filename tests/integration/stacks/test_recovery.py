@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from stacks.recovery import lock
-from stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery import lock
+from gpu_cluster.stacks.recovery.command import recover
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, locked, state
 
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.main import main
+from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal import inventory_file
+from gpu_cluster.stacks.definition import files
+from gpu_cluster.stacks.definition import settings as stack
+from gpu_cluster.stacks.definition.files import read_stack
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.program import copy_program
+from gpu_cluster.stacks.definition.settings import own_kubeconfig
+from gpu_cluster.stacks.engine.pulumi import EngineError, Pulumi, reason
+from gpu_cluster.stacks.live import cluster, controllers
+from gpu_cluster.stacks.outcome import CheckError
 from quality.__main__ import main as quality_main
 from quality.docs import gpus as measured_gpus
-from rehearsal import inventory_file
-from stacks.definition import files
-from stacks.definition import settings as stack
-from stacks.definition.files import read_stack
-from stacks.definition.names import StackError
-from stacks.definition.program import copy_program
-from stacks.definition.settings import own_kubeconfig
-from stacks.engine.pulumi import EngineError, Pulumi, reason
-from stacks.live import cluster, controllers
-from stacks.outcome import CheckError
 
 ROOT = Path(__file__).parents[3]
 SHARING = "gpu-cluster:gpuPools:\n  small: {maxNodes: 3}\n"

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 
-from stacks.definition.files import ROOT
+from gpu_cluster.stacks.definition.files import ROOT
 
 
 def test_it_answers_within_a_second_and_without_an_sdk() -> None:
     """Of the processor's time, in a process of its own; the machine may have other work."""
     program = (
-        "import sys, time; from cli.main import main; code = main(['validate', 'train']); "
+        "import sys, time; from gpu_cluster.cli.main import main; "
+        "code = main(['validate', 'train']); "
         "print(time.process_time(), *[m for m in sys.modules if m.startswith('pulumi')]); "
         "sys.exit(code)"
     )

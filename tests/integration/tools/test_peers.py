@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from rehearsal import proxied_plugins
-from rehearsal.control_plane import mounted, pod_network
-from rehearsal.control_plane.pki import make_pki
-from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.nodes import bounds
-from rehearsal.plugins import language_host
-from rehearsal.plugins.cloud.server import ProviderServer
-from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
-from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.served_account import serve
+from gpu_cluster.rehearsal import proxied_plugins
+from gpu_cluster.rehearsal.control_plane import mounted, pod_network
+from gpu_cluster.rehearsal.control_plane.pki import make_pki
+from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.nodes import bounds
+from gpu_cluster.rehearsal.plugins import language_host
+from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
+from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
+from gpu_cluster.rehearsal.simulators.aws.account import Account
+from gpu_cluster.rehearsal.simulators.aws.served_account import serve
+from gpu_cluster.tools import ToolError, peers
+from gpu_cluster.tools.peers import close_to_others, ours
 from tests.another_user import NOBODY, as_root, asked
 from tests.unit.simulators.google_stack import GoogleStack
-from tools import ToolError, peers
-from tools.peers import close_to_others, ours
 
 ASK = """
 import socket, sys
@@ -193,7 +193,11 @@ def test_a_provider_refuses_others(serve: Callable[[], tuple[int, Callable[[], N
 def test_the_language_host_refuses_others() -> None:
     """It runs the program that it is told to."""
     with subprocess.Popen(
-        [sys.executable, "-c", "from rehearsal.plugins import language_host; language_host.main()"],
+        [
+            sys.executable,
+            "-c",
+            "from gpu_cluster.rehearsal.plugins import language_host; language_host.main()",
+        ],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(language_host.__file__).parents[2],

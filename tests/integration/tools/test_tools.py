@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import tools
-from tools import build, go, programs
-from tools.__main__ import _wanted, main
-from tools.scripts import script
+from gpu_cluster import tools
+from gpu_cluster.tools import build, go, programs
+from gpu_cluster.tools.__main__ import _wanted, main
+from gpu_cluster.tools.scripts import script
 
 ROOT = Path(__file__).parents[3]
 FAKE_GO = """#!/bin/sh
@@ -54,7 +54,7 @@ def test_a_missing_binary_says_what_to_run(
 ) -> None:
     """A binary that is not built is one line on stderr with the command that builds it."""
     assert main(["path", "kube-apiserver"]) == 1
-    error = "kube-apiserver is not built yet: run `python -m tools build control-plane`"
+    error = "kube-apiserver is not built yet: run `python -m gpu_cluster.tools build control-plane`"
     assert capsys.readouterr().err == f"error: {error}\n"
     with pytest.raises(tools.ToolError, match="is not built yet"):
         tools.crds("karpenter")
@@ -69,7 +69,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(machine: Path) -> None:
 @pytest.mark.parametrize("file", ["go.mod", "go.sum", "karpenter/main.go"])
 def test_the_cache_key_covers_the_source(file: str, tmp_path: Path) -> None:
     """A change of a pin, or of what is built of our own, moves the build to another folder."""
-    shutil.copytree(ROOT / "tools" / "control-plane", tmp_path / "control-plane")
+    shutil.copytree(ROOT / "gpu_cluster" / "tools" / "control-plane", tmp_path / "control-plane")
     program = replace(programs.program("control-plane"), tools=tmp_path)
     before = program.folder()
     assert program.folder() == before == programs.program("control-plane").folder()
@@ -227,7 +227,7 @@ def test_our_own_engine_on_path_is_not_taken_for_an_installed_one(
     for name in ("pulumi", "pulumi-language-python"):
         _script(own / name, "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{own}:/usr/bin:/bin")
-    assert tools.pulumi() == (own / "pulumi", [own, ROOT / "tools" / "bin"])
+    assert tools.pulumi() == (own / "pulumi", [own, ROOT / "gpu_cluster" / "tools" / "bin"])
 
 
 def test_an_engine_that_is_older_than_ours_is_used_only_where_ours_is_not_built(
@@ -327,7 +327,7 @@ def _builds(machine: Path) -> list[str]:
 
 
 def _start(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tools", *arguments]
+    command = [sys.executable, "-m", "gpu_cluster.tools", *arguments]
     return subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stderr=subprocess.DEVNULL)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from cryptography import x509
 
-from cli.ci.kept_state import opened
-from stacks.definition.files import PLACEHOLDER
+from gpu_cluster.cli.ci.kept_state import opened
+from gpu_cluster.stacks.definition.files import PLACEHOLDER
 
 SIGNATURE, SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 CLUSTER = "gcp:container/cluster:Cluster"

@@ -7,15 +7,15 @@ from typing import Any
 import pulumi
 import pytest
 
-from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
-from cli.main import main
-from components.eks.releases import left_behind
-from components.eks.scaling import check_size
-from components.on_change import Kept
-from components.replacement import warnings
-from components.scalers import SCALERS
-from stacks.engine.plan import Change, read_plan
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
+from gpu_cluster.cli.main import main
+from gpu_cluster.components.eks.releases import left_behind
+from gpu_cluster.components.eks.scaling import check_size
+from gpu_cluster.components.on_change import Kept
+from gpu_cluster.components.replacement import warnings
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.stacks.engine.plan import Change, read_plan
+from gpu_cluster.stacks.outcome import ExitCode
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
 GPU_POOL = "gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool"

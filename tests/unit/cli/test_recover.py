@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli import recover
-from tools.sections import DOCS
+from gpu_cluster.cli import recover
+from gpu_cluster.tools.sections import DOCS
 
 
 def test_the_page_has_every_question(monkeypatch: pytest.MonkeyPatch) -> None:

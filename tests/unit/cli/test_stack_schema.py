@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from components import decode
-from components.platforms import WRITTEN
-from components.refusal import UNKNOWN_KEY, Refusal
-from components.settings import load as settings
+from gpu_cluster.components import decode
+from gpu_cluster.components.platforms import WRITTEN
+from gpu_cluster.components.refusal import UNKNOWN_KEY, Refusal
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, document_in
 from quality.docs import stack_schema
-from stacks.definition.files import EXAMPLES, ROOT, SAMPLES, document_in
 from tests.program.environments import as_engine_config, values_of, with_changes
 from tests.unit.components import (
     test_settings,

@@ -13,13 +13,19 @@ from typing import Any
 import pytest
 import yaml
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_program import measures
-from components.gpu.acceptance_program.all_reduce import bus_bandwidth
-from components.gpu.acceptance_program.nvml import kernel_log_xids
-from components.gpu.acceptance_program.report import MARKER, result_in, text
-from components.gpu.acceptance_program.verdict import BAD, GOOD, UNMEASURED, judge, sheet_of
-from components.gpu.acceptance_request import ThresholdsArgs, request
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program import measures
+from gpu_cluster.components.gpu.acceptance_program.all_reduce import bus_bandwidth
+from gpu_cluster.components.gpu.acceptance_program.nvml import kernel_log_xids
+from gpu_cluster.components.gpu.acceptance_program.report import MARKER, result_in, text
+from gpu_cluster.components.gpu.acceptance_program.verdict import (
+    BAD,
+    GOOD,
+    UNMEASURED,
+    judge,
+    sheet_of,
+)
+from gpu_cluster.components.gpu.acceptance_request import ThresholdsArgs, request
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from components.catalog import accelerators, eks, gke, images
-from components.catalog.clouds import CLOUDS
-from components.catalog.dates import DATED, Dated
+from gpu_cluster.components.catalog import accelerators, eks, gke, images
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.catalog.dates import DATED, Dated
 
 
 def test_every_gpu_of_a_cloud_is_a_known_model() -> None:
@@ -70,7 +70,7 @@ def test_cluster_autoscaler_is_had_per_minor() -> None:
 def test_every_price_is_positive_and_sourced() -> None:
     """Each item of a bill costs something, says per what and from where."""
     for cloud in CLOUDS:
-        prices = import_module(f"components.catalog.{cloud}_prices").PRICES
+        prices = import_module(f"gpu_cluster.components.catalog.{cloud}_prices").PRICES
         assert prices
         for name, row in prices.items():
             assert row.dollars > 0
@@ -90,7 +90,7 @@ def test_rows_and_tables_cannot_be_changed() -> None:
 def test_a_dated_table_exists_and_says_what_is_read_again(dated: Dated) -> None:
     """The nightly run names the source."""
     module, name = dated.table.split(".")
-    assert getattr(import_module(f"components.catalog.{module}"), name)
+    assert getattr(import_module(f"gpu_cluster.components.catalog.{module}"), name)
     assert dated.source
 
 

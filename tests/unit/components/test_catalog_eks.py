@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from components.catalog import accelerators, autoscaler_tags, eks, kubernetes
+from gpu_cluster.components.catalog import accelerators, autoscaler_tags, eks, kubernetes
 
 ROWS = eks.INSTANCE_TYPES.values()
 AMI_TYPES = {

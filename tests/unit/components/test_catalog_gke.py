@@ -9,15 +9,20 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.catalog import gke
-from components.catalog.accelerators import GPUS
-from components.catalog.gke_accelerators import SOURCES
-from components.catalog.gke_families import COMPACT_NODES, DISK_TYPES, FAMILIES, family_of
-from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
-from components.catalog.gke_volumes import volume_class
-from components.catalog.google_prices import gke_node
-from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.catalog import gke
+from gpu_cluster.components.catalog.accelerators import GPUS
+from gpu_cluster.components.catalog.gke_accelerators import SOURCES
+from gpu_cluster.components.catalog.gke_families import (
+    COMPACT_NODES,
+    DISK_TYPES,
+    FAMILIES,
+    family_of,
+)
+from gpu_cluster.components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
+from gpu_cluster.components.catalog.gke_volumes import volume_class
+from gpu_cluster.components.catalog.google_prices import gke_node
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 
 ACCELERATORS = gke.ACCELERATORS.values()
 MACHINES = gke.MACHINE_TYPES.values()
@@ -342,7 +347,7 @@ def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, dis
 
 
 ROOT = Path(__file__).parents[3]
-FACTS = ROOT / "rehearsal/simulators/google/container/machine_families.yaml"
+FACTS = ROOT / "gpu_cluster/rehearsal/simulators/google/container/machine_families.yaml"
 AUTOSCALER = yaml.safe_load(FACTS.read_text(encoding="utf-8"))
 """GKE's own autoscaler's table, of which the catalog's is an excerpt."""
 

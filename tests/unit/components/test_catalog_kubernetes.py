@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.catalog import kubernetes
+from gpu_cluster.components.catalog import kubernetes
 
 NAMES = st.text(alphabet=string.ascii_letters + "019-_./ é\n", max_size=70)
 

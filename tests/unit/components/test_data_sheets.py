@@ -2,14 +2,14 @@
 
 import pytest
 
-from components.catalog import eks as catalog
-from components.catalog.accelerators import GPUS
-from components.catalog.data_sheets import DATA_SHEETS, SOURCES, DataSheet, expected
-from components.catalog.gke_accelerators import ACCELERATORS
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.existing.pool_args import ExistingGpuPoolArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.catalog import eks as catalog
+from gpu_cluster.components.catalog.accelerators import GPUS
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS, SOURCES, DataSheet, expected
+from gpu_cluster.components.catalog.gke_accelerators import ACCELERATORS
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.existing.pool_args import ExistingGpuPoolArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 
 
 def test_every_card_of_the_catalog_has_a_data_sheet() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
-from components import definitions
-from components.batch.kueue import CONVERTED
-from components.catalog import images
-from tools import definitions as pinned
-from tools.programs import program
-from tools.sections import ROOT
+from gpu_cluster.components import definitions
+from gpu_cluster.components.batch.kueue import CONVERTED
+from gpu_cluster.components.catalog import images
+from gpu_cluster.tools import definitions as pinned
+from gpu_cluster.tools.programs import program
+from gpu_cluster.tools.sections import ROOT
 
 IMAGES = {
     "jobset": images.JOBSET, "kueue": images.KUEUE, "karpenter-aws": images.KARPENTER,
@@ -79,7 +79,7 @@ def test_kinds_whose_fields_have_new_names_are_converted() -> None:
 def test_the_file_is_what_the_command_writes(name: str) -> None:
     """Nobody has changed it by hand."""
     if not program(name).folder().is_dir():
-        pytest.skip(f"{name} is not built: python -m tools build {name}")
+        pytest.skip(f"{name} is not built: python -m gpu_cluster.tools build {name}")
     assert (pinned.FOLDER / f"{name}.json").read_text() == pinned.text(name)
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from components.catalog.accelerators import GPUS, PRODUCT_SOURCES
-from components.catalog.data_sheets import DATA_SHEETS
-from components.cluster import Sharing
-from components.discovery import discovery_labels
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sharing_args import GkeSharingArgs
+from gpu_cluster.components.catalog.accelerators import GPUS, PRODUCT_SOURCES
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.cluster import Sharing
+from gpu_cluster.components.discovery import discovery_labels
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 
 KEY = "nvidia.com/gpu"
 SLICED = Sharing(strategy="time-slicing", replicas=4)

@@ -5,11 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.existing_args import EksExistingClusterArgs
-from components.eks.releases import check_release, check_version, left_behind, old_toolkit
-from components.on_change import change_rules
-from components.replacement import warnings
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
+from gpu_cluster.components.eks.releases import (
+    check_release,
+    check_version,
+    left_behind,
+    old_toolkit,
+)
+from gpu_cluster.components.on_change import change_rules
+from gpu_cluster.components.replacement import warnings
 
 
 @pytest.mark.parametrize(

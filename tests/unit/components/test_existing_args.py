@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from components.cluster import Toleration
-from components.eks.kubeconfig import kubeconfig as eks_kubeconfig
-from components.eks.provider_args import AwsProviderArgs
-from components.existing.cluster_args import ExistingClusterArgs
-from components.gke.kubeconfig import kubeconfig as gke_kubeconfig
+from gpu_cluster.components.cluster import Toleration
+from gpu_cluster.components.eks.kubeconfig import kubeconfig as eks_kubeconfig
+from gpu_cluster.components.eks.provider_args import AwsProviderArgs
+from gpu_cluster.components.existing.cluster_args import ExistingClusterArgs
+from gpu_cluster.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 
 KUBECONFIG: dict[str, Any] = {
     "current-context": "lab",

@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
-from components.kube.gpu_daemons import installer_made_for, installs_driver, is_device_plugin
-from components.kube.partial import UNKNOWN
-from policy import pods as policy_pods
-from policy.reading import Resource
-from rehearsal.nodes import gpus
-from stacks.live import gpu_nodes
+from gpu_cluster.components.kube.gpu_daemons import (
+    installer_made_for,
+    installs_driver,
+    is_device_plugin,
+)
+from gpu_cluster.components.kube.partial import UNKNOWN
+from gpu_cluster.policy import pods as policy_pods
+from gpu_cluster.policy.reading import Resource
+from gpu_cluster.rehearsal.nodes import gpus
+from gpu_cluster.stacks.live import gpu_nodes
 from tests.unit.components.gpu_daemons import INSTALLERS, NEITHER, PLUGINS, spec
 
 RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.kube.quantity import or_none, parse
+from gpu_cluster.components.kube.quantity import or_none, parse
 
 ZEROS = ["0", "0n", "0u", "0m", "0Ki", "0k", "0Mi", "0M", "0Gi", "0G", "0Ti", "0T"]
 BINARY = {

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from components.kube.partial import UNKNOWN
-from components.kube.requests import requests
-from components.kube.selectors import REQUIRED, requirement, selects
-from components.kube.taints import CLOUD_EFFECTS, from_cloud, keeps_away, tolerated
+from gpu_cluster.components.kube.partial import UNKNOWN
+from gpu_cluster.components.kube.requests import requests
+from gpu_cluster.components.kube.selectors import REQUIRED, requirement, selects
+from gpu_cluster.components.kube.taints import CLOUD_EFFECTS, from_cloud, keeps_away, tolerated
 
 SLA = "node.kubernetes.io/sla"
 NO = "NoSchedule"

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
-from components.decode import annotations, camel, decode, type_hints
-from components.limits import (
+from gpu_cluster.components.decode import annotations, camel, decode, type_hints
+from gpu_cluster.components.limits import (
     ABSOLUTE,
     DNS_LABEL,
     IMAGE,

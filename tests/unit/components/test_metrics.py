@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from components.catalog import charts_and_alerts, images, metrics
-from components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES
-from components.gpu import grafana
+from gpu_cluster.components.catalog import charts_and_alerts, images, metrics
+from gpu_cluster.components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES
+from gpu_cluster.components.gpu import grafana
 
 GOOGLE = 'cluster="gpu-dev", location="us-central1-a"'
 OPERATORS = {"avg", "max", "sum", "by", "or", "rate", "max_over_time"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from components.ownership import google_label
-from stacks.recovery import google as on_google
-from stacks.recovery.command import recover
-from stacks.recovery.state import NotOursError
+from gpu_cluster.components.ownership import google_label
+from gpu_cluster.stacks.recovery import google as on_google
+from gpu_cluster.stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery.state import NotOursError
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
 from tests.unit.simulators.google_stack import GoogleStack
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, row, state

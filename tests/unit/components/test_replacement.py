@@ -6,17 +6,17 @@ from typing import get_type_hints
 
 import pytest
 
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.cpu_pool_args import replaced
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.immutable import POOL as GKE_POOL
-from components.gke.network_args import GkeNetworkArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke.sharing_args import GkeSharingArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.kept_disks import lost_disks
-from components.on_change import (
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.cpu_pool_args import replaced
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.immutable import POOL as GKE_POOL
+from gpu_cluster.components.gke.network_args import GkeNetworkArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
+from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from gpu_cluster.components.kept_disks import lost_disks
+from gpu_cluster.components.on_change import (
     NEVER,
     ChangeRules,
     Refusal,
@@ -25,9 +25,9 @@ from components.on_change import (
     if_longer,
     kept,
 )
-from components.platforms import PLATFORMS
-from components.replacement import valued, warnings
-from components.scalers import scalers
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.replacement import valued, warnings
+from gpu_cluster.components.scalers import scalers
 
 GKE_CLUSTER, EKS_CLUSTER = change_rules(GkeClusterArgs), change_rules(EksClusterArgs)
 EKS_POOL = change_rules(EksGpuNodeGroupArgs)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from components.catalog import gke, room
-from components.catalog.eks_instances import INSTANCE_TYPES
-from components.kube import quantity
-from rehearsal.simulators.aws.account import Account
-from rehearsal.simulators.aws.instances import instance
-from rehearsal.simulators.aws.nodes import size as eks_capacity
-from rehearsal.simulators.google.nodes import allocatable
+from gpu_cluster.components.catalog import gke, room
+from gpu_cluster.components.catalog.eks_instances import INSTANCE_TYPES
+from gpu_cluster.components.kube import quantity
+from gpu_cluster.rehearsal.simulators.aws.account import Account
+from gpu_cluster.rehearsal.simulators.aws.instances import instance
+from gpu_cluster.rehearsal.simulators.aws.nodes import size as eks_capacity
+from gpu_cluster.rehearsal.simulators.google.nodes import allocatable
 
 
 @pytest.mark.parametrize("disk_gb", [15, 100, 500, 3000, 20_000])

@@ -19,20 +19,20 @@ from kubernetes import client
 from pulumi.runtime import config as runtime_config
 from pulumi_gcp.container import NodePoolArgs, NodePoolNodeConfigArgs
 
-from components.catalog import dates
-from components.decode import camel, no_such_key
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gpu.volume_args import VolumeArgs
-from components.gpu.workload_args import WorkloadArgs
-from components.platforms import PLATFORMS
-from components.refusal import Refusal
-from components.renamed import COUNTERPARTS, ELSEWHERE
-from components.settings import load as settings
-from components.settings.endpoints import foreign_endpoints
-from components.settings.validate import warnings
+from gpu_cluster.components.catalog import dates
+from gpu_cluster.components.decode import camel, no_such_key
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gpu.volume_args import VolumeArgs
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.renamed import COUNTERPARTS, ELSEWHERE
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings.endpoints import foreign_endpoints
+from gpu_cluster.components.settings.validate import warnings
+from gpu_cluster.stacks.definition.validation import refusals
 from quality.docs.keys import settings_of
-from stacks.definition.validation import refusals
 from tests.program.effects import STACK_OF
 from tests.program.environments import (
     as_engine_config,

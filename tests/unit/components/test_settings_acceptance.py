@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.acceptance_request import ThresholdsArgs
-from components.settings import load as settings
-from components.settings import model
+from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_request import ThresholdsArgs
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings import model
 from tests.program.environments import as_engine_config, values_of
 
 KEY = "gpu-cluster:gpuTest"

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from components.catalog.gke import ACCELERATORS, autopilot_provisioning, autopilot_room
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.gpu.resources_args import ResourcesArgs
-from components.gpu.workload_args import WorkloadArgs
-from components.kube import quantity
-from components.settings.load import from_config
-from components.settings.validate import warnings
-from rehearsal.simulators.google.autopilot import admitted
+from gpu_cluster.components.catalog.gke import ACCELERATORS, autopilot_provisioning, autopilot_room
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.gpu.resources_args import ResourcesArgs
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.components.kube import quantity
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.components.settings.validate import warnings
+from gpu_cluster.rehearsal.simulators.google.autopilot import admitted
 from tests.program.environments import as_engine_config, values_of
 
 

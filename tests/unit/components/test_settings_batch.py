@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.settings import load as settings
-from components.settings.load import from_config
-from components.settings.validate import check_groups, warnings
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.components.settings.validate import check_groups, warnings
 from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
 from tests.unit.components.test_settings_sharing import KUBECONFIG

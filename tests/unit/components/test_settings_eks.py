@@ -9,23 +9,23 @@ from typing import Any
 import botocore.session
 import pytest
 
-from components.catalog import eks as catalog
-from components.catalog import images
-from components.cluster import Runs
-from components.eks import reservation
-from components.eks.cluster_args import DEFAULT_VERSION
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.regions import (
+from gpu_cluster.components.catalog import eks as catalog
+from gpu_cluster.components.catalog import images
+from gpu_cluster.components.cluster import Runs
+from gpu_cluster.components.eks import reservation
+from gpu_cluster.components.eks.cluster_args import DEFAULT_VERSION
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.regions import (
     is_region,
     is_zone_id,
     is_zone_name,
     managed_policy,
     partition,
 )
-from components.eks.settings import EksSettings
-from components.eks.warm_pool_args import EksWarmPoolArgs
-from components.settings import load as settings
-from components.settings.validate import warnings
+from gpu_cluster.components.eks.settings import EksSettings
+from gpu_cluster.components.eks.warm_pool_args import EksWarmPoolArgs
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings.validate import warnings
 from tests.unit.components.test_settings import changed
 
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from components.gke.gpu_monitoring_args import monitoring_of
-from components.gpu.monitoring_args import MonitoringArgs
-from components.settings import load as settings
-from components.settings import model
+from gpu_cluster.components.gke.gpu_monitoring_args import monitoring_of
+from gpu_cluster.components.gpu.monitoring_args import MonitoringArgs
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings import model
 from tests.program.environments import as_engine_config, values_of
 
 KEY = "gpu-cluster:monitoring"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from components.eks.existing_args import EksExistingClusterArgs
-from components.owners import owned
-from components.settings import load as settings
+from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
+from gpu_cluster.components.owners import owned
+from gpu_cluster.components.settings import load as settings
 from tests.program.environments import values_of
 from tests.unit.components.test_settings import changed
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 import yaml
 
-from components.access import ServiceAccountArgs
-from components.catalog.gke_machines import MACHINE_TYPES
-from components.catalog.gke_volumes import HYPERDISK_CLASS
-from components.cluster import GpuPool
-from components.gke.pool_args import GkeGpuNodePoolArgs, attachable_classes
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.gpu.pod_args import Auxiliary, PodArgs
-from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs
-from components.settings import load as settings
-from policy.pack import RULES
+from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.catalog.gke_machines import MACHINE_TYPES
+from gpu_cluster.components.catalog.gke_volumes import HYPERDISK_CLASS
+from gpu_cluster.components.cluster import GpuPool
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs, attachable_classes
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.gpu.pod_args import Auxiliary, PodArgs
+from gpu_cluster.components.gpu.volume_args import VolumeArgs, VolumeClaimArgs
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.policy.pack import RULES
 from tests.program.environments import as_engine_config, with_changes, without_keys
 from tests.unit.components.test_settings import changed, refusal
 from tests.unit.components.test_settings_batch import dev

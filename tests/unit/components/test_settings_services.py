@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.gpu.workload_args import GpuPodArgs
-from components.settings.load import from_config
-from components.settings.validate import warnings
+from gpu_cluster.components.gpu.workload_args import GpuPodArgs
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.components.settings.validate import warnings
 from tests.program.environments import as_engine_config, values_of, with_changes
 from tests.unit.components.test_settings import refusal
 

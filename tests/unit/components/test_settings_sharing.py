@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.settings import load as settings
-from components.settings import model
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings import model
 from tests.program.environments import as_engine_config, values_of
 
 POOLS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from components.batch import team_limits
-from components.batch.published import Published, batch_of
-from components.batch.team_args import TeamQueue
-from components.decode import decode
-from components.eks.cluster_args import EksClusterArgs
-from components.settings.load import from_config
-from components.settings.model import Settings
-from components.settings.teams import read_cluster, read_teams
-from components.settings.validate import check_groups, warnings
+from gpu_cluster.components.batch import team_limits
+from gpu_cluster.components.batch.published import Published, batch_of
+from gpu_cluster.components.batch.team_args import TeamQueue
+from gpu_cluster.components.decode import decode
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.settings.load import from_config
+from gpu_cluster.components.settings.model import Settings
+from gpu_cluster.components.settings.teams import read_cluster, read_teams
+from gpu_cluster.components.settings.validate import check_groups, warnings
 from tests.program.environments import as_engine_config, values_of
 from tests.unit.components.test_settings import refusal
 

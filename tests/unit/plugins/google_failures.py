@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins.cloud.wire import decode
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.plugins.cloud.wire import decode
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
     ACCOUNT_MEMBER,

@@ -16,11 +16,11 @@ import grpc
 import yaml
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from rehearsal.plugins.cloud.wire import encode
-from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.official import running
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.plugins.cloud.wire import encode
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.official import running
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.google_failures import failed_updates, failures
 from tests.unit.plugins.google_requests import writes
 from tests.unit.plugins.offline_engine import Plane, Refused

@@ -5,8 +5,8 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2, status_pb2
 
-from rehearsal.plugins.cloud.server import Provider, ProviderSettings
-from rehearsal.plugins.cloud.wire import decode, encode
+from gpu_cluster.rehearsal.plugins.cloud.server import Provider, ProviderSettings
+from gpu_cluster.rehearsal.plugins.cloud.wire import decode, encode
 
 
 class Refused(Exception):

@@ -7,16 +7,16 @@ import jmespath  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from clouds.rows import aws
-from clouds.rows.aws import PLACEHOLDER, Row, rows
-from rehearsal.plugins.aws import settings_for
-from rehearsal.plugins.aws.api import service_model
-from rehearsal.plugins.aws.rowed import Rowed
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.diff import Comparison
-from rehearsal.plugins.cloud.rules import breaches
-from rehearsal.plugins.cloud.schema import resource_schema
-from rehearsal.plugins.faults import Faults
+from gpu_cluster.clouds.rows import aws
+from gpu_cluster.clouds.rows.aws import PLACEHOLDER, Row, rows
+from gpu_cluster.rehearsal.plugins.aws import settings_for
+from gpu_cluster.rehearsal.plugins.aws.api import service_model
+from gpu_cluster.rehearsal.plugins.aws.rowed import Rowed
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.diff import Comparison
+from gpu_cluster.rehearsal.plugins.cloud.rules import breaches
+from gpu_cluster.rehearsal.plugins.cloud.schema import resource_schema
+from gpu_cluster.rehearsal.plugins.faults import Faults
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""
@@ -83,7 +83,9 @@ def test_a_word_that_is_unknown_or_missing_is_an_error(
     base = {"id": "Id", "create": "A", "delete": "B"} if "colour" in words else {}
     read = {"read": {"call": "C", "at": "@"}} if base else {}
     monkeypatch.setattr(aws, "read", lambda name: {"aws:a/b:B": {**base, **read, **words}})
-    with pytest.raises(ValueError, match=rf"clouds/rows/aws\.yaml: aws:a/b:B: .*{reason}"):
+    with pytest.raises(
+        ValueError, match=rf"gpu_cluster/clouds/rows/aws\.yaml: aws:a/b:B: .*{reason}"
+    ):
         rows.__wrapped__()
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clouds.rows.google import rows
-from rehearsal.plugins.cloud.schema import resource_schema
+from gpu_cluster.clouds.rows.google import rows
+from gpu_cluster.rehearsal.plugins.cloud.schema import resource_schema
 from tests.simulators.round_trips import Skip, changes, complaints
 from tests.unit.plugins.google_requests import STEPS
 from tests.unit.simulators.google_stack import (

@@ -1,8 +1,8 @@
 import pytest
 
-from rehearsal.plugins.cloud.handler import CloudError
-from rehearsal.plugins.gcp.client import Client
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
+from gpu_cluster.rehearsal.plugins.gcp.client import Client
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import NETWORK, GoogleStack
 

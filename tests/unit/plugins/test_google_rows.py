@@ -1,25 +1,25 @@
-"""`clouds/rows/google.yaml` against Google's documents and the SDK."""
+"""`gpu_cluster/clouds/rows/google.yaml` against Google's documents and the SDK."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from clouds.rows.google import rows
-from rehearsal.plugins import gcp
-from rehearsal.plugins.cloud.schema import (
+from gpu_cluster.clouds.rows.google import rows
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.cloud.schema import (
     Block,
     block,
     element_of,
     property_at,
     resource_schema,
 )
-from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.gcp.resource import Resource
-from rehearsal.plugins.gcp.translate import from_api, to_api
-from rehearsal.plugins.sdk import is_input_type
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
+from gpu_cluster.rehearsal.plugins.gcp.translate import from_api, to_api
+from gpu_cluster.rehearsal.plugins.sdk import is_input_type
+from gpu_cluster.tools.google_discovery import Document, document
 from tests.unit.simulators.google_stack import GoogleStack
-from tools.google_discovery import Document, document
 
 _HANDLERS: Mapping[str, Any] = gcp.settings_for({}, faults=Faults()).handlers
 _WITH_BODY = [token for token, row in rows().items() if row.api != ("", "")]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 
 CONFLICT = {"kind": "Status", "reason": "Conflict", "message": "the object was modified"}
 

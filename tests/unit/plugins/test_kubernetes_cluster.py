@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from rehearsal.plugins.cloud.wire import UNKNOWN, encode
-from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.kubernetes.cluster import Cluster, Settings, Unreachable
-from rehearsal.plugins.kubernetes.server import Servicer
+from gpu_cluster.rehearsal.plugins.cloud.wire import UNKNOWN, encode
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.kubernetes.cluster import Cluster, Settings, Unreachable
+from gpu_cluster.rehearsal.plugins.kubernetes.server import Servicer
 
 
 def kubeconfig(server: str = "https://one.example") -> str:

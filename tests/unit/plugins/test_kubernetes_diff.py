@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins.kubernetes.differences import covers, parse, text
-from rehearsal.plugins.kubernetes.objects import checkpoint
-from rehearsal.plugins.kubernetes.planning import difference
-from rehearsal.plugins.kubernetes.resource import Difference, Resource
+from gpu_cluster.rehearsal.plugins.kubernetes.differences import covers, parse, text
+from gpu_cluster.rehearsal.plugins.kubernetes.objects import checkpoint
+from gpu_cluster.rehearsal.plugins.kubernetes.planning import difference
+from gpu_cluster.rehearsal.plugins.kubernetes.resource import Difference, Resource
 
 TOKENS = {
     "ConfigMap": "core/v1",

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins.cloud.wire import encode
-from rehearsal.plugins.cloud.wire import secret as secret_of
-from rehearsal.plugins.kubernetes import schema
-from rehearsal.plugins.kubernetes.objects import checkpoint, parse_checkpoint
-from rehearsal.plugins.kubernetes.planning import checked
-from rehearsal.plugins.kubernetes.properties import UNKNOWN, decode, has_unknown, plain
-from rehearsal.plugins.kubernetes.resource import ProviderError, Resource
+from gpu_cluster.rehearsal.plugins.cloud.wire import encode
+from gpu_cluster.rehearsal.plugins.cloud.wire import secret as secret_of
+from gpu_cluster.rehearsal.plugins.kubernetes import schema
+from gpu_cluster.rehearsal.plugins.kubernetes.objects import checkpoint, parse_checkpoint
+from gpu_cluster.rehearsal.plugins.kubernetes.planning import checked
+from gpu_cluster.rehearsal.plugins.kubernetes.properties import UNKNOWN, decode, has_unknown, plain
+from gpu_cluster.rehearsal.plugins.kubernetes.resource import ProviderError, Resource
 
 
 def check(

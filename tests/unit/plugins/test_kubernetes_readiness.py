@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins.kubernetes import objects, readiness
-from rehearsal.plugins.kubernetes.objects import Kind
-from rehearsal.plugins.kubernetes.readiness import Verdict
+from gpu_cluster.rehearsal.plugins.kubernetes import objects, readiness
+from gpu_cluster.rehearsal.plugins.kubernetes.objects import Kind
+from gpu_cluster.rehearsal.plugins.kubernetes.readiness import Verdict
 
 
 class Others:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import language_pb2 as messages
 
-from rehearsal.plugins import language_host
+from gpu_cluster.rehearsal.plugins import language_host
 
 RECORD = """
 import json, os, sys
@@ -167,4 +167,4 @@ def test_the_executor_is_looked_for_beside_the_engine(
     """A host whose engine is not built fails the run with the command that builds it."""
     monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path))
     response = language_host.LanguageHost("").Run(messages.RunRequest(), Context())
-    assert "run `python -m tools build pulumi`" in response.error
+    assert "run `python -m gpu_cluster.tools build pulumi`" in response.error

@@ -4,10 +4,10 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 
-from rehearsal.plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
-from rehearsal.plugins.kubernetes.planning import checked, difference
-from rehearsal.plugins.kubernetes.properties import Properties, decode
-from rehearsal.plugins.kubernetes.resource import Resource
+from gpu_cluster.rehearsal.plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
+from gpu_cluster.rehearsal.plugins.kubernetes.planning import checked, difference
+from gpu_cluster.rehearsal.plugins.kubernetes.properties import Properties, decode
+from gpu_cluster.rehearsal.plugins.kubernetes.resource import Resource
 from tests.unit.plugins.official_rows import changes, merged
 
 LABELS = {"app": "a"}

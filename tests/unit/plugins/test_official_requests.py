@@ -1,6 +1,6 @@
 import yaml
 
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from tests.unit.plugins.google_failures import failed_updates, failures
 from tests.unit.plugins.google_requests import writes
 from tests.unit.plugins.official_plugin import FAILED_UPDATES, FAILURES, RECORDED

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.official_rows import changes, merged
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (

@@ -7,14 +7,14 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from rehearsal.plugins import aws, gcp
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.handler import ProviderSettings
-from rehearsal.plugins.cloud.schema import UNKNOWN
-from rehearsal.plugins.cloud.server import ProviderServer
-from rehearsal.plugins.cloud.wire import decode, encode
-from rehearsal.plugins.faults import Faults
-from rehearsal.plugins.gcp.container import DEFAULT_SCOPES
+from gpu_cluster.rehearsal.plugins import aws, gcp
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.handler import ProviderSettings
+from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN
+from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
+from gpu_cluster.rehearsal.plugins.cloud.wire import decode, encode
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.gcp.container import DEFAULT_SCOPES
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,

@@ -1,10 +1,10 @@
 import pytest
 
-from rehearsal.plugins.cloud import facts
-from rehearsal.plugins.cloud.facts import Facts
-from rehearsal.plugins.cloud.patterns import common_parent, given, values, within
-from rehearsal.plugins.cloud.rules import breaches
-from rehearsal.plugins.cloud.schema import (
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.plugins.cloud.facts import Facts
+from gpu_cluster.rehearsal.plugins.cloud.patterns import common_parent, given, values, within
+from gpu_cluster.rehearsal.plugins.cloud.rules import breaches
+from gpu_cluster.rehearsal.plugins.cloud.schema import (
     UNKNOWN,
     Block,
     Problem,
@@ -13,7 +13,7 @@ from rehearsal.plugins.cloud.schema import (
     property_at,
     resource_schema,
 )
-from rehearsal.plugins.cloud.wire import decode, encode, mark_secrets
+from gpu_cluster.rehearsal.plugins.cloud.wire import decode, encode, mark_secrets
 
 POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"

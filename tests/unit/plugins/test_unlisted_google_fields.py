@@ -6,13 +6,13 @@ from typing import Any
 import pulumi_gcp.container as sdk_container
 import pytest
 
-from rehearsal.plugins import sdk
-from rehearsal.plugins.cloud.schema import block
-from rehearsal.simulators.cloud import Assuming
-from rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.plugins import sdk
+from gpu_cluster.rehearsal.plugins.cloud.schema import block
+from gpu_cluster.rehearsal.simulators.cloud import Assuming
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
+from gpu_cluster.tools.google_discovery import document
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import POOL, GoogleStack, pool, t4
-from tools.google_discovery import document
 
 _LABELLED = {"type": "object", "additionalProperties": {"type": "string"}}
 _FIELDS: Mapping[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {

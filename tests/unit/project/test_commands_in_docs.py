@@ -13,11 +13,11 @@ import botocore.session
 import click
 import pytest
 
-from cli.main import COMMANDS, NAME, gpu_cluster
+from gpu_cluster.cli.main import COMMANDS, NAME, gpu_cluster
+from gpu_cluster.tools.sections import DOCS, README, ROOT
 from quality import __main__ as maintenance
 from tests.documented import TABLE, documented
 from tests.unit.project.test_habits import texts
-from tools.sections import DOCS, README, ROOT
 
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 GROUPS = {NAME: gpu_cluster, maintenance.NAME: maintenance.quality}

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.decode import camel, decode
-from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.gke.maintenance_args import GkeMaintenanceArgs
-from components.gpu.volume_args import VolumeArgs
-from components.settings import load
+from gpu_cluster.components.decode import camel, decode
+from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
+from gpu_cluster.components.gke.maintenance_args import GkeMaintenanceArgs
+from gpu_cluster.components.gpu.volume_args import VolumeArgs
+from gpu_cluster.components.settings import load
+from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
+from gpu_cluster.stacks.definition.validation import refusals
+from gpu_cluster.tools.sections import DOCS, README, ROOT, between
 from quality.docs import keys, support_matrix, write
 from quality.docs.outputs import PAGE as OUTPUTS
-from stacks.definition.files import EXAMPLES, SAMPLES
-from stacks.definition.validation import refusals
 from tests.program.environments import as_engine_config, values_of
-from tools.sections import DOCS, README, ROOT, between
+from tests.tree import sources
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES += sorted(DOCS.rglob("*.md"))
@@ -137,7 +138,7 @@ def test_the_autoscaler_s_flags_that_a_rehearsal_reads_are_named() -> None:
     flags = {flag for flag in EksAutoscalerArgs().flags("a-cluster") if "-" in flag}
     words = {
         node.value.lstrip("-").partition("=")[0]
-        for file in (ROOT / "rehearsal").rglob("*.py")
+        for file in sources("gpu_cluster/rehearsal")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

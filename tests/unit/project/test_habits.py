@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from components.catalog import images as catalog
-from tools.sections import ROOT
+from gpu_cluster.components.catalog import images as catalog
+from gpu_cluster.tools.sections import ROOT
+from tests.tree import sources
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -48,8 +49,7 @@ def matched(manager: dict[str, Any]) -> list[re.Match[str]]:
 def texts() -> list[tuple[Path, str]]:
     """Every text of the programs, without docstrings; `{}` for what is filled in."""
     found = []
-    rooms = PROJECT["tool"]["importlinter"]["root_packages"]
-    for path in sorted(file for room in rooms for file in (ROOT / room).rglob("*.py")):
+    for path in sources():
         tree = ast.parse(path.read_text())
         nodes = list(ast.walk(tree))
         filled = [node for node in nodes if isinstance(node, ast.JoinedStr)]
@@ -81,7 +81,9 @@ def test_the_engine_of_the_workflows_is_kept_current() -> None:
     _, engine = renovate()["customManagers"]
     versions = {match["currentValue"] for match in matched(engine)}
     assert len(versions) == 1
-    assert f"v{versions.pop()}" in (ROOT / "tools" / "pulumi" / "go.mod").read_text()
+    assert (
+        f"v{versions.pop()}" in (ROOT / "gpu_cluster" / "tools" / "pulumi" / "go.mod").read_text()
+    )
 
 
 def test_hooks_run_the_repository_s_own_programs() -> None:
@@ -107,7 +109,7 @@ def test_coverage_has_a_floor_and_is_measured_in_continuous_integration() -> Non
 def test_what_is_vendored_comes_with_its_licence() -> None:
     """The notice names the folder, and the licence's text lies beside the files."""
     notice = (ROOT / "NOTICE").read_text()
-    for path in re.findall(r"(?:components|rehearsal|tools)/[\w/.-]*\w", notice):
+    for path in re.findall(r"(?:components|gpu_cluster)/[\w/.-]*\w", notice):
         assert (ROOT / path).exists(), path
     text = (ROOT / "components" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text

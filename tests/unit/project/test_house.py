@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+from tests.tree import ROOMS, sources
+
 ROOT = Path(__file__).parents[3]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-ROOMS = CONTRACTS["root_packages"]
 MODULES = sorted((ROOT / "components").rglob("*.py"))
 
 
@@ -42,7 +43,8 @@ def test_imports_keep_the_contracts(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_contracts_are_about_every_room() -> None:
     """A new folder with Python files is in the contracts too."""
-    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(ROOMS) | {"tests"}
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert folders == {*CONTRACTS["root_packages"], "components", "tests"} == {*ROOMS, "tests"}
 
 
 def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> None:
@@ -54,10 +56,11 @@ def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> Non
 
 
 def test_the_data_of_the_clouds_needs_no_sdk() -> None:
-    """Who reads a row of `clouds/` loads neither Pulumi nor a cloud's client."""
-    for path in (ROOT / "clouds").rglob("*.py"):
-        roots = {name.split(".")[0] for name in imported(path)}
-        assert roots <= {*sys.stdlib_module_names, "clouds", "yaml"}, path
+    """Who reads a row of `gpu_cluster/clouds/` loads neither Pulumi nor a cloud's client."""
+    for path in sources("gpu_cluster/clouds"):
+        ours = "gpu_cluster.clouds"
+        roots = {ours if name.startswith(ours) else name.split(".")[0] for name in imported(path)}
+        assert roots <= {*sys.stdlib_module_names, ours, "yaml"}, path
 
 
 def test_kubernetes_semantics_are_written_once() -> None:
@@ -65,22 +68,23 @@ def test_kubernetes_semantics_are_written_once() -> None:
     simulators spell the effects themselves, since they judge what the program spells."""
     spelling = re.compile(r"PREFER_NO_SCHEDULE")
     suffixes = re.compile(r"[kK]MGTPE|\"Mi\": 2|\"Ki\": 2")
-    for folder in ROOMS:
-        for path in (ROOT / folder).rglob("*.py"):
-            text, name = path.read_text(), path.relative_to(ROOT).as_posix()
-            if name != "components/kube/quantity.py":
-                assert not suffixes.search(text), name
-            if name != "components/kube/taints.py" and not name.startswith(
-                ("rehearsal/plugins/", "rehearsal/simulators/")
-            ):
-                assert not spelling.search(text), name
+    for path in sources():
+        text, name = path.read_text(), path.relative_to(ROOT).as_posix()
+        if name != "components/kube/quantity.py":
+            assert not suffixes.search(text), name
+        if name != "components/kube/taints.py" and not name.startswith(
+            ("gpu_cluster/rehearsal/plugins/", "gpu_cluster/rehearsal/simulators/")
+        ):
+            assert not spelling.search(text), name
 
 
 def test_components_import_each_other_relatively() -> None:
-    """In the wheel their package is called `gpu_cluster`."""
-    absolute = re.compile(r"^\s*(?:from|import) components\b", re.MULTILINE)
-    names = [str(path) for path in MODULES if absolute.search(path.read_text())]
-    assert not names, f"import relatively in {', '.join(names)}"
+    """And nobody imports `components` itself, which the wheel does not have."""
+    absolute = re.compile(r"^\s*(?:from|import) (?:gpu_cluster\.)?components\b", re.MULTILINE)
+    assert [path for path in MODULES if absolute.search(path.read_text())] == []
+    by_itself = re.compile(r"^\s*(?:from|import) components\b", re.MULTILINE)
+    files = [*sources(), *sources("tests", "examples", "policy"), ROOT / "__main__.py"]
+    assert [path for path in files if by_itself.search(path.read_text())] == []
 
 
 def test_settings_load_no_cloud_sdk() -> None:
@@ -101,22 +105,21 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
     """Beside a real node's namespaces, which are a program of their own."""
     found = {
         path.relative_to(ROOT).as_posix()
-        for folder in ROOMS
-        for path in (ROOT / folder).rglob("*.py")
+        for path in sources()
         if re.search(r"prctl\(|SECCOMP", path.read_text())
     }
-    assert found == {"tools/linux.py", "rehearsal/gpu_node/namespaces.py"}
+    assert found == {"gpu_cluster/tools/linux.py", "gpu_cluster/rehearsal/gpu_node/namespaces.py"}
 
 
 BY_PROCESS_ID = {
-    "rehearsal/folder.py:_signal": "the lock names the holder's namespace",
-    "rehearsal/fork_server.py:_obey": "this process",
-    "rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
-    "rehearsal/processes.py:kill_tree": "a child that was not waited for",
-    "rehearsal/processes.py:visible": "compares the namespaces",
-    "rehearsal/progress.py:_end_without_reader": "this process",
-    "rehearsal/progress.py:print": "this process",
-    "stacks/recovery/lock.py:_alive": "proves nothing alone: the module's docstring",
+    "gpu_cluster/rehearsal/folder.py:_signal": "the lock names the holder's namespace",
+    "gpu_cluster/rehearsal/fork_server.py:_obey": "this process",
+    "gpu_cluster/rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
+    "gpu_cluster/rehearsal/processes.py:kill_tree": "a child that was not waited for",
+    "gpu_cluster/rehearsal/processes.py:visible": "compares the namespaces",
+    "gpu_cluster/rehearsal/progress.py:_end_without_reader": "this process",
+    "gpu_cluster/rehearsal/progress.py:print": "this process",
+    "gpu_cluster/stacks/recovery/lock.py:_alive": "proves nothing alone: the module's docstring",
 }
 """Function that finds a process by its ID -> why the ID is that process's. Elsewhere it may be that
 of another process: containers share files, not process IDs."""
@@ -125,7 +128,7 @@ of another process: containers share files, not process IDs."""
 def test_a_process_id_is_only_used_where_it_is_valid() -> None:
     """A kept rehearsal's ID, read in another container, once ended a process of that container."""
     found = set[str]()
-    for path in (path for folder in ROOMS for path in (ROOT / folder).rglob("*.py")):
+    for path in sources():
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef) and any(
                 isinstance(node, ast.Call)
@@ -140,13 +143,13 @@ def test_a_process_id_is_only_used_where_it_is_valid() -> None:
 
 
 WITH_THE_USERS_ENVIRONMENT = {
-    "rehearsal/change.py": "git, in the user's checkout",
-    "rehearsal/fork_server.py": "a copy of it gets the environment of its launcher",
-    "rehearsal/gpu_node/machine.py": "nvidia-smi",
-    "rehearsal/gpu_node/pytorch.py": "the machine's own Python, and ldd",
-    "rehearsal/held.py": "builds programs, which may need a proxy; its clients use none",
-    "rehearsal/inventory_file.py": "reads the user's real cluster",
-    "rehearsal/proxied_plugin.py": "the engine's environment",
+    "gpu_cluster/rehearsal/change.py": "git, in the user's checkout",
+    "gpu_cluster/rehearsal/fork_server.py": "a copy of it gets the environment of its launcher",
+    "gpu_cluster/rehearsal/gpu_node/machine.py": "nvidia-smi",
+    "gpu_cluster/rehearsal/gpu_node/pytorch.py": "the machine's own Python, and ldd",
+    "gpu_cluster/rehearsal/held.py": "builds programs, through a proxy; its clients use none",
+    "gpu_cluster/rehearsal/inventory_file.py": "reads the user's real cluster",
+    "gpu_cluster/rehearsal/proxied_plugin.py": "the engine's environment",
 }
 """File of the rehearsal that starts a program without saying its environment -> why it may."""
 
@@ -154,7 +157,7 @@ WITH_THE_USERS_ENVIRONMENT = {
 def test_what_a_rehearsal_starts_gets_its_environment_from_one_list() -> None:
     """`processes.kept`: credentials, kubeconfigs and proxies of the user reach no program."""
     inherits = set[str]()
-    for path in (ROOT / "rehearsal").rglob("*.py"):
+    for path in sources("gpu_cluster/rehearsal"):
         name, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
@@ -165,14 +168,14 @@ def test_what_a_rehearsal_starts_gets_its_environment_from_one_list() -> None:
             elif isinstance(node, ast.Dict) and None in node.keys:
                 whole = [v for k, v in zip(node.keys, node.values, strict=True) if k is None]
                 copied = [v for v in whole if ast.unparse(v) == "os.environ"]
-                assert not copied or name == "rehearsal/gpu_node/namespaces.py", name
+                assert not copied or name == "gpu_cluster/rehearsal/gpu_node/namespaces.py", name
     assert inherits == set(WITH_THE_USERS_ENVIRONMENT)
 
 
 DOORS = {
     "__main__.py": "the Pulumi program",
-    "cli/__main__.py": "gpu-cluster where the package is not installed",
-    "components/__main__.py": "the component package, which the engine starts",
+    "gpu_cluster/cli/__main__.py": "gpu-cluster where the package is not installed",
+    "gpu_cluster/__main__.py": "the component package, which the engine starts",
     "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
     "examples/consumer/__main__.py": "a Pulumi program",
     "examples/own-program/__main__.py": "a Pulumi program",
@@ -180,19 +183,19 @@ DOORS = {
     "policy/__main__.py": "the policy pack",
     "quality/__main__.py": "maintains the project itself",
     "quality/bench/gpu/__main__.py": "runs on a machine with a GPU, alone",
-    "rehearsal/fork_server.py": "a process of the rehearsal",
-    "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
-    "rehearsal/held.py": "a process of the rehearsal",
-    "rehearsal/proxied_plugin.py": "a process around each official plugin of the rehearsal",
-    "stacks/definition/changed.py": "runs before anything is installed",
-    "tools/__main__.py": "runs before anything is installed",
-    "tools/checkout.py": "puts the command beside the interpreter",
-    "tools/clean.py": "runs where nothing may be installed any more",
-    "tools/definitions.py": "writes definitions of what tools build",
-    "tools/linux.py": "a process around each process of the rehearsal",
-    "tools/meanwhile.py": "runs before anything is installed",
-    "tools/nearest.py": "runs before anything is installed",
-    "tools/version.py": "runs before anything is installed",
+    "gpu_cluster/rehearsal/fork_server.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/held.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/proxied_plugin.py": "a process around each official plugin",
+    "gpu_cluster/stacks/definition/changed.py": "runs before anything is installed",
+    "gpu_cluster/tools/__main__.py": "runs before anything is installed",
+    "gpu_cluster/tools/checkout.py": "puts the command beside the interpreter",
+    "gpu_cluster/tools/clean.py": "runs where nothing may be installed any more",
+    "gpu_cluster/tools/definitions.py": "writes definitions of what tools build",
+    "gpu_cluster/tools/linux.py": "a process around each process of the rehearsal",
+    "gpu_cluster/tools/meanwhile.py": "runs before anything is installed",
+    "gpu_cluster/tools/nearest.py": "runs before anything is installed",
+    "gpu_cluster/tools/version.py": "runs before anything is installed",
 }
 """What can be run beside `gpu-cluster`, and why."""
 
@@ -200,16 +203,16 @@ DOORS = {
 def test_an_interpreter_s_path_is_quoted() -> None:
     """In a clone whose path has blanks, scripts and commands with the bare path do not start."""
     bare = re.compile(r"#!\{|['\"]\{sys\.executable\} -")
-    files = [file for room in (*ROOMS, "tests") for file in (ROOT / room).rglob("*.py")]
+    files = sources(*ROOMS, "tests")
     found = {file for file in files if bare.search(file.read_text())}
-    assert found == {ROOT / "tools" / "scripts.py"}
+    assert found == {ROOT / "gpu_cluster" / "tools" / "scripts.py"}
 
 
 def test_there_is_one_command() -> None:
     """What people run is a sub-command of `gpu-cluster`: one help, one set of exit codes."""
     files = [
         ROOT / "__main__.py",
-        *(f for room in (*ROOMS, "examples") for f in (ROOT / room).rglob("*.py")),
+        *sources(*ROOMS, "examples", "policy"),
     ]
     found = {
         file.relative_to(ROOT).as_posix()

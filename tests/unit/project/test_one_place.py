@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from components.catalog.images import DEVICE_PLUGIN
-from components.catalog.kubernetes import ZONE
-from components.cluster import GPU_TAINT
-from components.scalers import SCALERS
-from components.settings.blocks import RUNNING
-from stacks.definition.files import ROOT
+from gpu_cluster.components.catalog.images import DEVICE_PLUGIN
+from gpu_cluster.components.catalog.kubernetes import ZONE
+from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.settings.blocks import RUNNING
+from gpu_cluster.stacks.definition.files import ROOT
 from tests.toy import python
+from tests.tree import sources
 
 TESTS = (
     "tests/components/test_batch.py",
@@ -57,8 +58,7 @@ def test_no_other_file_names_the_device_plugins_version() -> None:
     version = DEVICE_PLUGIN.tag.removeprefix("v")
     found = [
         path.relative_to(ROOT)
-        for room in ("components", "policy", "quality", "rehearsal", "stacks")
-        for path in (ROOT / room).rglob("*.py")
+        for path in sources()
         if f"device-plugin {version}" in " ".join(path.read_text().split())
     ]
     assert found == []
@@ -81,10 +81,10 @@ _COMPARES = {
     "components/eks/reservation.py": 1,
     "components/gke/cluster_args.py": 1,
     # Karpenter's own permissions.
-    "stacks/capacity/aws_account.py": 1,
-    "rehearsal/control_plane/controllers.py": 1,
-    "rehearsal/sandbox.py": 1,
-    "rehearsal/simulators/inventory.py": 1,
+    "gpu_cluster/stacks/capacity/aws_account.py": 1,
+    "gpu_cluster/rehearsal/control_plane/controllers.py": 1,
+    "gpu_cluster/rehearsal/sandbox.py": 1,
+    "gpu_cluster/rehearsal/simulators/inventory.py": 1,
 }
 """File -> lines that compare the name of a scaler; what follows from one belongs in its row."""
 
@@ -93,8 +93,7 @@ def test_few_lines_compare_the_name_of_a_scaler() -> None:
     """A feature that asks for a name forgets the other scalers."""
     found = {
         str(path.relative_to(ROOT)): count
-        for room in ("components", "stacks", "cli", "policy", "quality", "rehearsal")
-        for path in (ROOT / room).rglob("*.py")
+        for path in sources()
         if (count := sum("scaler" in line and bool(_COMPARED.search(line))
                          for line in path.read_text().splitlines()))
     }  # fmt: skip

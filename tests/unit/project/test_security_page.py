@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from policy.pack import RULES
+from gpu_cluster.policy.pack import RULES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "security.md").read_text()
 ITEMS = {

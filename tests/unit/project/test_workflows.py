@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.ci import offline
-from cli.ci.kept_state import NOWHERE
-from stacks.definition.changed import touched
-from stacks.definition.files import PLACEHOLDER
-from stacks.definition.names import StackError
-from stacks.definition.settings import ROOT
+from gpu_cluster.cli.ci import offline
+from gpu_cluster.cli.ci.kept_state import NOWHERE
+from gpu_cluster.stacks.definition.changed import touched
+from gpu_cluster.stacks.definition.files import PLACEHOLDER
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.settings import ROOT
 from tests.conftest import in_commit
 
 WORKFLOWS = {
@@ -127,7 +127,8 @@ def test_what_needs_another_user_is_tested_as_root(name: str) -> None:
 def test_the_engine_of_previews_is_the_rehearsals() -> None:
     """One version, pinned; not whatever is newest when the job runs."""
     (built,) = re.findall(
-        r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (ROOT / "tools/pulumi/go.mod").read_text()
+        r"github.com/pulumi/pulumi/pkg/v3 v(\S+)",
+        (ROOT / "gpu_cluster/tools/pulumi/go.mod").read_text(),
     )
     for name in WORKFLOWS:
         for step in steps(name):
@@ -145,10 +146,11 @@ def test_a_change_of_the_policies_is_judged_by_those_of_the_base() -> None:
         assert '--policy-pack "$RUNNER_TEMP/base/policy"' in script
         assert ".policies.json" in script
         compared = re.findall(r"git diff --quiet \"\$BASE...HEAD\" -- (.*);", script)[0]
-        rooms = {"policy"} | {
-            f"components/{name.split('.')[1]}"
-            for path in (ROOT / "policy").glob("*.py")
-            for name in re.findall(r"^from (components\.\w+)", path.read_text(), re.MULTILINE)
+        read = r"^from gpu_cluster\.(components\.\w+)"
+        rooms = {"policy", "gpu_cluster/policy"} | {
+            name.replace(".", "/")
+            for path in (ROOT / "gpu_cluster" / "policy").glob("*.py")
+            for name in re.findall(read, path.read_text(), re.MULTILINE)
         }
         assert set(compared.split()) == {*rooms, "'requirements*'"}
 
@@ -202,7 +204,11 @@ def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> N
         (["components/cluster.py"], True, ["dev", "lab", "staging"]),
         (["Pulumi.yaml"], True, ["dev", "lab", "staging"]),
         (["requirements-dev.txt"], True, ["dev", "lab", "staging"]),
-        (["rehearsal/simulators/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
+        (
+            ["gpu_cluster/rehearsal/simulators/aws/iam.py", "Pulumi.dev.yaml"],
+            True,
+            ["dev", "lab", "staging"],
+        ),
         (["tests/unit/stacks/test_cost.py", "Pulumi.dev.yaml"], True, ["dev"]),
         (["policy/config.json"], False, ["dev", "lab", "staging"]),
         (["README.md"], True, []),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from components.gpu.acceptance_program.report import MARKER
+from gpu_cluster.components.gpu.acceptance_program.report import MARKER
 from quality.bench.gpu.__main__ import ENOUGH, RunError, result, side_by_side
 from quality.docs.gpus import measured
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.outcome import CheckError
 from quality import change
 from quality.new_block import add_block
-from stacks.definition.files import ROOT
-from stacks.outcome import CheckError
 
 SETTINGS = ("batch", "eks", "monitoring", "services", "teams")
 
@@ -27,7 +27,8 @@ SETTINGS = ("batch", "eks", "monitoring", "services", "teams")
              "tests/unit/stacks/test_cost.py"},
         ),
         (  # aws: queues, event rules and instance profiles in a rehearsal
-            ["clouds/rows/aws.yaml", "rehearsal/simulators/aws/list_resources.py"],
+            ["gpu_cluster/clouds/rows/aws.yaml",
+             "gpu_cluster/rehearsal/simulators/aws/list_resources.py"],
             {"tests/simulators/test_aws_lives.py", "tests/unit/plugins/test_aws_rows.py",
              "tests/facts/test_overrides.py", "tests/simulators/test_aws_api.py"},
         ),

@@ -12,19 +12,24 @@ from typing import Any, cast, get_args
 import pytest
 import yaml
 
-from components.decode import camel
-from components.effect import Silent
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.immutable import POOL as GKE_POOL
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.on_change import Loss, change_rules
-from components.platforms import PLATFORMS
-from components.replacement import warnings as replacement_warnings
-from components.settings import load as settings
-from components.settings import model
+from gpu_cluster.components.decode import camel
+from gpu_cluster.components.effect import Silent
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.immutable import POOL as GKE_POOL
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from gpu_cluster.components.on_change import Loss, change_rules
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.replacement import warnings as replacement_warnings
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings import model
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.sandbox import ROOT
+from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
+from gpu_cluster.stacks.engine.plan import Change as Planned
+from gpu_cluster.stacks.engine.plan import codes, read_plan
 from quality.docs import keys
 from quality.docs.keys import settings_of
 from quality.environments import platform_at
@@ -48,11 +53,6 @@ from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
 from quality.tries import document
-from rehearsal.engine import Outcome
-from rehearsal.sandbox import ROOT
-from stacks.definition.files import EXAMPLES, SAMPLES
-from stacks.engine.plan import Change as Planned
-from stacks.engine.plan import codes, read_plan
 from tests.program.effects import STACK_OF
 from tests.unit.rehearsal.rehearsed import group
 

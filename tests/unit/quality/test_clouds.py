@@ -1,4 +1,4 @@
-"""`clouds/generated` is written from sources, the better one counts."""
+"""`gpu_cluster/clouds/generated` is written from sources, the better one counts."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,9 @@ from textwrap import dedent
 import pytest
 import yaml
 
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.tools.scripts import script
 from quality.clouds import definitions, generate, go_schema, plugin_schema
-from stacks.outcome import CheckError
-from tools.scripts import script
 
 SCHEMA = {
     "name": "aws",

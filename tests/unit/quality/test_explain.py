@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpu_cluster.stacks.outcome import CheckError
 from quality.explain import explain
-from stacks.outcome import CheckError
 
 LOGGING = """\
 type                    string
@@ -46,7 +46,8 @@ def test_an_input_without_a_setting_is_explained() -> None:
             "type": "integer",
             "changed": "replaces the NodeGroup: OnChange"}),
         ("eks", "Vpc", "ipv6CidrBlock", {
-            "plugin": "refuses it: take it out of `unsimulated` in clouds/rows/aws.yaml"}),
+            "plugin": "refuses it: take it out of `unsimulated` in "
+                      "gpu_cluster/clouds/rows/aws.yaml"}),
         ("eks", "EC2NodeClass", "spec.kubelet.maxPods", {
             "type": "integer", "scaler karpenter": "has it"}),
     ],

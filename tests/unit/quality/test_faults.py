@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from quality.faults import workers
 from quality.faults.changes import Effect
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, Moment, kill_at
@@ -15,8 +17,6 @@ from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecover
 from quality.faults.injected import ERRORS, FAULTS, hits_any
 from quality.faults.table import document, markdown, read, summary
 from quality.faults.workers import Part, Result, dealt, parts_of, together
-from rehearsal.engine import Outcome
-from rehearsal.plugins.cloud.handler import CloudError
 
 
 def urn(number: int) -> str:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from components.catalog.gke_zones import FILE
+from gpu_cluster.components.catalog.gke_zones import FILE
+from gpu_cluster.stacks.outcome import CheckError
 from quality import zones
-from stacks.outcome import CheckError
 
 HEAD = (
     "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.report import NodeLife, PodLife
-from rehearsal.simulators.cloud import TemplateComparison
-from rehearsal.verify import assertions
-from rehearsal.verify.diagnosis import ClusterSnapshot
+from gpu_cluster.rehearsal.report import NodeLife, PodLife
+from gpu_cluster.rehearsal.simulators.cloud import TemplateComparison
+from gpu_cluster.rehearsal.verify import assertions
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
 from tests.unit.rehearsal.rehearsed import (
     DEVICE_PLUGIN,
     GPU,

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from rehearsal.control_plane.api import Api
-from rehearsal.control_plane.attachments import Attachments, wanted
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.simulators.cloud import Wanted, storage_class
+from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.control_plane.attachments import Attachments, wanted
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.simulators.cloud import Wanted, storage_class
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
 

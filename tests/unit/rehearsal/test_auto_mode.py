@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from components.catalog.eks import INSTANCE_TYPES
-from rehearsal.control_plane.auto_mode import to_cluster, to_karpenter
-from rehearsal.simulators.aws.nodes import capacity
-from rehearsal.simulators.aws.rows import Group
+from gpu_cluster.components.catalog.eks import INSTANCE_TYPES
+from gpu_cluster.rehearsal.control_plane.auto_mode import to_cluster, to_karpenter
+from gpu_cluster.rehearsal.simulators.aws.nodes import capacity
+from gpu_cluster.rehearsal.simulators.aws.rows import Group
 
 POOL: dict[str, Any] = {
     "kind": "NodePool",

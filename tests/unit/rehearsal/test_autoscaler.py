@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.autoscaler import (
+from gpu_cluster.rehearsal.nodes.autoscaler import (
     Autoscaler,
     instance_types,
     node_pool,
@@ -14,7 +14,7 @@ from rehearsal.nodes.autoscaler import (
     reserved,
     types_document,
 )
-from rehearsal.processes import Processes
+from gpu_cluster.rehearsal.processes import Processes
 from tests.unit.rehearsal.rehearsed import GPU, group, shape
 
 TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from rehearsal.control_plane.api import Api
-from rehearsal.control_plane.pki import Pki, make_pki
-from rehearsal.nodes.autoscaler import Autoscaler
-from rehearsal.nodes.bounds import POOL, Bounds
-from rehearsal.processes import Processes
+from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.control_plane.pki import Pki, make_pki
+from gpu_cluster.rehearsal.nodes.autoscaler import Autoscaler
+from gpu_cluster.rehearsal.nodes.bounds import POOL, Bounds
+from gpu_cluster.rehearsal.processes import Processes
 from tests.unit.rehearsal.rehearsed import group
 from tests.unit.rehearsal.test_autoscaler import Written
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from rehearsal.control_plane.attachments import PROVISIONER
-from rehearsal.nodes.autoscaler import STARTING
-from rehearsal.simulators.cloud import NodeGroup, NodeTaint
-from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
+from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
+from gpu_cluster.rehearsal.nodes.autoscaler import STARTING
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
     DEVICE_PLUGIN,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from components.eks.autoscaler import priorities
-from rehearsal.nodes.autoscaler import pool_weights
-from rehearsal.nodes.expander import Backoff, disordered, ordered
-from rehearsal.simulators.cloud import NodeGroup, Scaler
+from gpu_cluster.components.eks.autoscaler import priorities
+from gpu_cluster.rehearsal.nodes.autoscaler import pool_weights
+from gpu_cluster.rehearsal.nodes.expander import Backoff, disordered, ordered
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, Scaler
 from tests.unit.rehearsal.rehearsed import group, shape
 
 SCALER = Scaler(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.gpu_sharing import Reader, read, refused
-from rehearsal.simulators.aws.user_data import host_sharing
-from rehearsal.simulators.cloud import GpuSharing
+from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, read, refused
+from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing
+from gpu_cluster.rehearsal.simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     CONFIG,
     DEVICE_PLUGIN,

@@ -5,8 +5,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from rehearsal.gpu_operator import GpuOperator, daemon_set
-from rehearsal.nodes.gpus import conflicts, gpu_parts, installs_driver_on, is_device_plugin
+from gpu_cluster.rehearsal.gpu_operator import GpuOperator, daemon_set
+from gpu_cluster.rehearsal.nodes.gpus import (
+    conflicts,
+    gpu_parts,
+    installs_driver_on,
+    is_device_plugin,
+)
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
     DEVICE_PLUGIN,

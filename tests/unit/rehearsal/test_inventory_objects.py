@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from components.settings import load as settings
-from rehearsal import inventory_objects
-from rehearsal.simulators.inventory import objects
-from stacks.live.conflicts import InCluster
-from stacks.outcome import CheckError
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.rehearsal import inventory_objects
+from gpu_cluster.rehearsal.simulators.inventory import objects
+from gpu_cluster.stacks.live.conflicts import InCluster
+from gpu_cluster.stacks.outcome import CheckError
 from tests.unit.components.test_settings import changed
 
 OWNER = "gpu-cluster/on-eks"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.matching import mismatches
+from gpu_cluster.rehearsal.nodes.matching import mismatches
 from tests.unit.rehearsal.rehearsed import GPU, pod, shape
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import pool_weights
-from rehearsal.nodes.migration import movable
-from rehearsal.nodes.scale_down import Rules
-from rehearsal.simulators.cloud import Choice, NodeGroup
-from rehearsal.verify.fallbacks import seen
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes.autoscaler import pool_weights
+from gpu_cluster.rehearsal.nodes.migration import movable
+from gpu_cluster.rehearsal.nodes.scale_down import Rules
+from gpu_cluster.rehearsal.simulators.cloud import Choice, NodeGroup
+from gpu_cluster.rehearsal.verify.fallbacks import seen
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
 
 STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}

@@ -11,17 +11,23 @@ from typing import Any, cast
 
 import pytest
 
-from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.event_log import EventLog
-from rehearsal.nodes import kwok, scale_down
-from rehearsal.nodes.autoscaler import STARTING, Autoscaler
-from rehearsal.nodes.node_registration import GROUP, by_instance
-from rehearsal.nodes.nodes import Nodes
-from rehearsal.nodes.scalers import KeptTemplates
-from rehearsal.plugins.kubernetes.api_error import ApiError
-from rehearsal.report import node_lives, pod_lives
-from rehearsal.simulators.cloud import Cloud, NodeGroup, RefusedError, Wanted, storage_class
+from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes import kwok, scale_down
+from gpu_cluster.rehearsal.nodes.autoscaler import STARTING, Autoscaler
+from gpu_cluster.rehearsal.nodes.node_registration import GROUP, by_instance
+from gpu_cluster.rehearsal.nodes.nodes import Nodes
+from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.report import node_lives, pod_lives
+from gpu_cluster.rehearsal.simulators.cloud import (
+    Cloud,
+    NodeGroup,
+    RefusedError,
+    Wanted,
+    storage_class,
+)
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)

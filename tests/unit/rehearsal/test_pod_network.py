@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
 
 POD = ("10.1.0.1", 10250)
 

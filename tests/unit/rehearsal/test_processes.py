@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.processes import Processes, too_slow
+from gpu_cluster.rehearsal.processes import Processes, too_slow
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-import tools
-from rehearsal import provider_plugins
-from rehearsal.plugins import official
-from rehearsal.provider_plugins import POINTED, chosen
-from stacks.outcome import CheckError
+from gpu_cluster import tools
+from gpu_cluster.rehearsal import provider_plugins
+from gpu_cluster.rehearsal.plugins import official
+from gpu_cluster.rehearsal.provider_plugins import POINTED, chosen
+from gpu_cluster.stacks.outcome import CheckError
 
 
 @pytest.fixture(autouse=True)

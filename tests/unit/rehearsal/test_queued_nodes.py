@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from components.catalog.kubernetes import ZONE
-from rehearsal.control_plane.api import Api
-from rehearsal.event_log import EventLog
-from rehearsal.nodes import queued
-from rehearsal.nodes.node_registration import GROUP
-from rehearsal.nodes.nodes import Nodes
-from rehearsal.nodes.pods import condition, holds
-from rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
-from rehearsal.nodes.zones import Zones
-from rehearsal.simulators.cloud import NodeTaint, RefusedError
+from gpu_cluster.components.catalog.kubernetes import ZONE
+from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes import queued
+from gpu_cluster.rehearsal.nodes.node_registration import GROUP
+from gpu_cluster.rehearsal.nodes.nodes import Nodes
+from gpu_cluster.rehearsal.nodes.pods import condition, holds
+from gpu_cluster.rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
+from gpu_cluster.rehearsal.nodes.zones import Zones
+from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, RefusedError
 from tests.unit.rehearsal.rehearsed import GPU_TAINT, group, node, pod, shape
 
 TAINT = NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")

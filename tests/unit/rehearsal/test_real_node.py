@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.catalog import images
-from rehearsal.existing import ExistingCluster, with_real_node
-from rehearsal.gpu_node import (
+from gpu_cluster.components.catalog import images
+from gpu_cluster.rehearsal.existing import ExistingCluster, with_real_node
+from gpu_cluster.rehearsal.gpu_node import (
     cgroups,
     host_changes,
     image,
@@ -24,20 +24,20 @@ from rehearsal.gpu_node import (
     pytorch,
     runtime_config,
 )
-from rehearsal.gpu_node.bridge import Bridge
-from rehearsal.gpu_node.cgroups import Cgroup
-from rehearsal.gpu_node.host_changes import HostChanges
-from rehearsal.gpu_node.host_node import pool_of
-from rehearsal.gpu_node.machine import NAME, NodeError
-from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
-from rehearsal.gpu_node.report_blocks import blocks
-from rehearsal.gpu_node.training import Training
-from rehearsal.nodes.node_registration import belongs
-from rehearsal.simulators.inventory import inventory
-from stacks.definition.names import StackError
-from stacks.definition.program import copy_program
-from stacks.definition.settings import config_of, settings_of
-from tools import programs
+from gpu_cluster.rehearsal.gpu_node.bridge import Bridge
+from gpu_cluster.rehearsal.gpu_node.cgroups import Cgroup
+from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
+from gpu_cluster.rehearsal.gpu_node.host_node import pool_of
+from gpu_cluster.rehearsal.gpu_node.machine import NAME, NodeError
+from gpu_cluster.rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
+from gpu_cluster.rehearsal.gpu_node.report_blocks import blocks
+from gpu_cluster.rehearsal.gpu_node.training import Training
+from gpu_cluster.rehearsal.nodes.node_registration import belongs
+from gpu_cluster.rehearsal.simulators.inventory import inventory
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.program import copy_program
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
+from gpu_cluster.tools import programs
 
 ROOT = Path(__file__).parents[3]
 TWO = "NVIDIA H100 80GB HBM3, GPU-1, 81559, 580.1\nNVIDIA H100 80GB HBM3, GPU-2, 81559, 580.1\n"

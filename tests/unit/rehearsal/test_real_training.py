@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from rehearsal.control_plane.api import Api
-from rehearsal.gpu_node import overrides, pod_names
-from rehearsal.gpu_node.lost_worker import verdict
-from rehearsal.gpu_node.overrides import SAMPLE
-from rehearsal.gpu_node.pytorch import PyTorch
-from rehearsal.gpu_node.training import Training
-from rehearsal.scenario import Failure
-from stacks.definition.program import copy_program
-from stacks.definition.settings import config_of, settings_of
+from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.gpu_node import overrides, pod_names
+from gpu_cluster.rehearsal.gpu_node.lost_worker import verdict
+from gpu_cluster.rehearsal.gpu_node.overrides import SAMPLE
+from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
+from gpu_cluster.rehearsal.gpu_node.training import Training
+from gpu_cluster.rehearsal.scenario import Failure
+from gpu_cluster.stacks.definition.program import copy_program
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
 
 ROOT = Path(__file__).parents[3]
 KUBECONFIG = """

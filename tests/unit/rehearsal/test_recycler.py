@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.event_log import EventLog
-from rehearsal.nodes import recycler
-from rehearsal.nodes.recycler import Recycler
-from rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes import recycler
+from gpu_cluster.rehearsal.nodes.recycler import Recycler
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 OLD = group(min_nodes=1, target_nodes=1)

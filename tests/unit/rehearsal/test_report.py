@@ -6,11 +6,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rehearsal import simulated
-from rehearsal.event_log import Event, EventLog
-from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
-from rehearsal.timeline import svg
-from tools.programs import program
+from gpu_cluster.rehearsal import simulated
+from gpu_cluster.rehearsal.event_log import Event, EventLog
+from gpu_cluster.rehearsal.report import (
+    Report,
+    created,
+    gpu_nodes_over_time,
+    node_lives,
+    pod_lives,
+    text,
+)
+from gpu_cluster.rehearsal.timeline import svg
+from gpu_cluster.tools.programs import program
 
 
 def event(at: float, kind: str, subject: str, what: str, **detail: object) -> Event:

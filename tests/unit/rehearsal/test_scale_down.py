@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes import scale_down
-from rehearsal.nodes.node_registration import GROUP
-from rehearsal.nodes.scale_down import Rules, Sustained, evictable, keeps, unneeded
-from rehearsal.nodes.scalers import rules
-from rehearsal.simulators.cloud import Choice
+from gpu_cluster.rehearsal.nodes import scale_down
+from gpu_cluster.rehearsal.nodes.node_registration import GROUP
+from gpu_cluster.rehearsal.nodes.scale_down import Rules, Sustained, evictable, keeps, unneeded
+from gpu_cluster.rehearsal.nodes.scalers import rules
+from gpu_cluster.rehearsal.simulators.cloud import Choice
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
 from tests.unit.rehearsal.test_scalers import autoscaler
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
-from rehearsal.nodes.scalers import KeptTemplates, running, scaled_groups
-from rehearsal.simulators.cloud import NodeTaint, Scaler
+from gpu_cluster.rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
+from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates, running, scaled_groups
+from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, Scaler
 from tests.unit.rehearsal.rehearsed import T4, group, node, pod, shape
 
 DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"

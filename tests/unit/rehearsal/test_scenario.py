@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from rehearsal import scenario
-from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.watch import Change
-from rehearsal.event_log import EventLog
-from rehearsal.sandbox import Sandbox
-from rehearsal.scenario import Failure, Rehearsal
+from gpu_cluster.rehearsal import scenario
+from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
+from gpu_cluster.rehearsal.control_plane.watch import Change
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.rehearsal.scenario import Failure, Rehearsal
 from tests.unit.rehearsal.rehearsed import group
 
 LINE = "default/p asks for 1 nvidia.com/gpu on node n1 of pool a, which has 0"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal import simulated
-from rehearsal.event_log import Event
+from gpu_cluster.rehearsal import simulated
+from gpu_cluster.rehearsal.event_log import Event
 
 
 @pytest.mark.parametrize("name", [*simulated.CONTROLLERS, "auto-mode"])

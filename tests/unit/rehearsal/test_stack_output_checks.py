@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.matching import mismatches, shape_of
-from rehearsal.simulators.cloud import GpuSharing
-from rehearsal.verify import probes, stack_output_checks
-from rehearsal.verify.diagnosis import ClusterSnapshot
+from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
+from gpu_cluster.rehearsal.simulators.cloud import GpuSharing
+from gpu_cluster.rehearsal.verify import probes, stack_output_checks
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
 from tests.unit.rehearsal.rehearsed import (
     GPU,
     SHARING_PLUGIN,

@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from rehearsal.event_log import EventLog
-from rehearsal.nodes.nodes import Nodes
-from rehearsal.simulators.aws import topology as aws
-from rehearsal.simulators.blocks import sizes
-from rehearsal.simulators.cloud import NodeGroup
-from rehearsal.simulators.google import topology as google
-from rehearsal.verify.topology import scattered
-from stacks.definition.names import StackError
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes.nodes import Nodes
+from gpu_cluster.rehearsal.simulators.aws import topology as aws
+from gpu_cluster.rehearsal.simulators.blocks import sizes
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
+from gpu_cluster.rehearsal.simulators.google import topology as google
+from gpu_cluster.rehearsal.verify.topology import scattered
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.rehearsal.rehearsed import pod
 
 BLOCK = "cloud.google.com/gce-topology-block"

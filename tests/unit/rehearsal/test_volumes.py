@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.verify.volumes import unbound, unpulled, without_files
+from gpu_cluster.rehearsal.verify.volumes import unbound, unpulled, without_files
 from tests.unit.rehearsal.rehearsed import pod
 
 SAID = (

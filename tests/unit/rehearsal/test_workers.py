@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.report import PodLife
-from rehearsal.verify.workers import crowded, reachable
+from gpu_cluster.rehearsal.report import PodLife
+from gpu_cluster.rehearsal.verify.workers import crowded, reachable
 from tests.unit.rehearsal.rehearsed import GPU, pod
 
 OWN = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "ddp"}}

@@ -4,12 +4,12 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from rehearsal.plugins import gcp
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google.api.server import Request
-from rehearsal.simulators.reservations import Reservation
-from rehearsal.simulators.stock import Stock
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal.simulators.aws.cluster_rules import check_public_networks, check_tags
-from rehearsal.simulators.aws.refusal import Refusal
+from gpu_cluster.rehearsal.simulators.aws.cluster_rules import check_public_networks, check_tags
+from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
 
 WRONG = "InvalidParameterException: The following CIDRs are {} in publicAccessCidrs: [{}]"
 

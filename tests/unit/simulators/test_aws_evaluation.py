@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.aws.evaluation import UnsimulatedConditionError, allowed, trusts
+from gpu_cluster.rehearsal.simulators.aws.evaluation import (
+    UnsimulatedConditionError,
+    allowed,
+    trusts,
+)
 
 ASG = "arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:1-2:autoScalingGroupName/eks-g"
 SCALE = "autoscaling:SetDesiredCapacity"

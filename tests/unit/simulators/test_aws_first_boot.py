@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.aws.first_boot import allocatable, settings, why_not_joined
-from rehearsal.simulators.aws.rows import Cluster, Group
+from gpu_cluster.rehearsal.simulators.aws.first_boot import allocatable, settings, why_not_joined
+from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
 
 NODE = {
     "cpu": "3920m", "memory": "14481Mi", "pods": "110", "reserved-cpu": "80",

@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 import yaml
 
-from components.catalog import eks as catalog
-from rehearsal.simulators.aws.node_group_rules import check, check_scaling, complete, types_of
-from rehearsal.simulators.aws.refusal import Refusal
+from gpu_cluster.components.catalog import eks as catalog
+from gpu_cluster.rehearsal.simulators.aws.node_group_rules import (
+    check,
+    check_scaling,
+    complete,
+    types_of,
+)
+from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from rehearsal.simulators.aws.node_template_check import compare, real
-from rehearsal.simulators.aws.nodes import tagged_taints
-from rehearsal.simulators.cloud import NodeTaint, NodeTemplate
+from gpu_cluster.rehearsal.simulators.aws.node_template_check import compare, real
+from gpu_cluster.rehearsal.simulators.aws.nodes import tagged_taints
+from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PREFIX = "k8s.io/cluster-autoscaler/node-template"
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")

@@ -10,8 +10,8 @@ import pytest
 from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google_inventory import Bucket
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google_inventory import Bucket
 from tests.unit.plugins.offline_engine import Plane
 
 REGION = {"project": "p", "region": "us-central1"}

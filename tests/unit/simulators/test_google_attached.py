@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.cloud import Mount, Wanted
+from gpu_cluster.rehearsal.simulators.cloud import Mount, Wanted
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
 from tests.unit.simulators.google_stack import NETWORK, SUBNETWORK, GoogleStack
 from tests.unit.simulators.test_google_apis import refused

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.cloud import Mount
-from rehearsal.simulators.google_inventory import Bucket, buckets
-from stacks.definition.names import StackError
+from gpu_cluster.rehearsal.simulators.cloud import Mount
+from gpu_cluster.rehearsal.simulators.google_inventory import Bucket, buckets
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.simulators.google_stack import GoogleStack
 
 MEMBER = "serviceAccount:p.svc.id.goog[default/trainer]"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.google import GoogleCloud
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT_MEMBER,

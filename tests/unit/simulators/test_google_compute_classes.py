@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.simulators.cloud import NodeGroup, RefusedError
-from rehearsal.simulators.google.container.tokens import NODE_POOL
-from rehearsal.simulators.reservations import Reservation
-from rehearsal.simulators.stock import Stock
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, RefusedError
+from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.stock import Stock
 from tests.unit.simulators.google_stack import GoogleStack
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators import cloud
-from rehearsal.simulators.cloud import Progress
-from rehearsal.simulators.google import GoogleCloud
-from rehearsal.simulators.stock import Stock, Stocks
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators import cloud
+from gpu_cluster.rehearsal.simulators.cloud import Progress
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud
+from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_google_apis import Google, done, network, refused
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from components.gke.cluster_args import GkeClusterArgs
-from rehearsal.simulators.google_inventory import not_granted
-from stacks.capacity import google_grants
-from stacks.capacity.google_api import GoogleApi
-from stacks.definition.names import StackError
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.rehearsal.simulators.google_inventory import not_granted
+from gpu_cluster.stacks.capacity import google_grants
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import ACCOUNT, CLUSTER, GoogleStack, cluster
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.plugins.gcp.routing import RouterNat
+from gpu_cluster.rehearsal.plugins.gcp.routing import RouterNat
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,

@@ -9,21 +9,21 @@ import pulumi
 import pytest
 import yaml
 
-from components.effect import Sent
-from components.gke.node_identity import recycling_check
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from rehearsal.control_plane.api import Api
-from rehearsal.event_log import EventLog
-from rehearsal.nodes.autoscaler import STARTING
-from rehearsal.nodes.bounds import NODE_CLAIMS
-from rehearsal.nodes.zones import Zones
-from rehearsal.plugins.cloud import facts
-from rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
-from rehearsal.simulators.google.api.server import Request
-from rehearsal.simulators.google.container import machine_families
-from rehearsal.simulators.google.errors import ApiError
-from rehearsal.simulators.reservations import Reservation
-from rehearsal.simulators.stock import Stock
+from gpu_cluster.components.effect import Sent
+from gpu_cluster.components.gke.node_identity import recycling_check
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes.autoscaler import STARTING
+from gpu_cluster.rehearsal.nodes.bounds import NODE_CLAIMS
+from gpu_cluster.rehearsal.nodes.zones import Zones
+from gpu_cluster.rehearsal.plugins.cloud import facts
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint, RefusedError
+from gpu_cluster.rehearsal.simulators.google.api.server import Request
+from gpu_cluster.rehearsal.simulators.google.container import machine_families
+from gpu_cluster.rehearsal.simulators.google.errors import ApiError
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.cloud import NodeGroup, RefusedError
-from rehearsal.simulators.google.compute.instances import running
-from rehearsal.simulators.google.container.reserved import used_of
-from rehearsal.simulators.google.container.tokens import NODE_POOL
-from rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, RefusedError
+from gpu_cluster.rehearsal.simulators.google.compute.instances import running
+from gpu_cluster.rehearsal.simulators.google.container.reserved import used_of
+from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import GoogleStack, t4
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.plugins import gcp
-from rehearsal.plugins.faults import Faults
-from rehearsal.simulators.cloud import Wanted
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google_inventory import Missing, Networks, Out, Subnetwork
+from gpu_cluster.rehearsal.plugins import gcp
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.simulators.cloud import Wanted
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google_inventory import Missing, Networks, Out, Subnetwork
 from tests.unit.plugins.offline_engine import Engine, Plane, Refused
 from tests.unit.simulators.google_stack import CLUSTER, GoogleStack, cluster
 

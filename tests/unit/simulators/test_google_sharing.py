@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.simulators.cloud import GpuSharing, NodeGroup
-from rehearsal.simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
+from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup
+from gpu_cluster.rehearsal.simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import GoogleStack, t4
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.settings.model import Settings
-from quality.faults.changes import STACKS as MORE
-from rehearsal.existing import ExistingCluster
-from rehearsal.inventory_file import from_nodes, partitioned, with_gpus
-from rehearsal.program_copy import prepared
-from rehearsal.simulators.google_inventory import networks, node_accounts
-from rehearsal.simulators.inventory import (
+from gpu_cluster.components.settings.model import Settings
+from gpu_cluster.rehearsal.existing import ExistingCluster
+from gpu_cluster.rehearsal.inventory_file import from_nodes, partitioned, with_gpus
+from gpu_cluster.rehearsal.program_copy import prepared
+from gpu_cluster.rehearsal.simulators.google_inventory import networks, node_accounts
+from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,
     check_karpenter,
     checked_machines,
@@ -25,9 +24,10 @@ from rehearsal.simulators.inventory import (
     network,
     startup_taints,
 )
-from stacks.definition.files import EXAMPLES, ROOT
-from stacks.definition.names import StackError
-from stacks.definition.settings import config_in, settings_of
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.settings import config_in, settings_of
+from quality.faults.changes import STACKS as MORE
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.simulators.inventory import network
-from rehearsal.simulators.reservations import reservations
-from stacks.definition.names import StackError
+from gpu_cluster.rehearsal.simulators.inventory import network
+from gpu_cluster.rehearsal.simulators.reservations import reservations
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.simulators.test_inventory import STACKS, settings
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.simulators.stock import Stock, Stocks, machine_types, stock
-from stacks.definition.names import StackError
+from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks, machine_types, stock
+from gpu_cluster.stacks.definition.names import StackError
 from tests.unit.simulators.test_inventory import settings
 
 

@@ -15,33 +15,41 @@ import pytest
 import yaml
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
-from components.batch.training_args import TrainingArgs
-from components.cluster import ResolvedPool
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.network_args import EksNetworkArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.warm_pool_args import EksWarmPoolArgs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.node_account import registry_warnings
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.workload_args import WorkloadArgs
-from stacks.capacity import aws_reservations, choices, google_grants, offers
-from stacks.capacity import eks as aws_quota
-from stacks.capacity import gke as gke_quota
-from stacks.capacity import gke_autopilot as autopilot_quota
-from stacks.capacity import google as google_quota
-from stacks.capacity import stack_capacity as quota
-from stacks.capacity.google_api import GoogleApi
-from stacks.capacity.offers import Offer, Wanted
-from stacks.capacity.questions import simulator
-from stacks.capacity.reserved import Held, Reserved
-from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
-from stacks.definition.files import EXAMPLES, PLACEHOLDER
-from stacks.definition.settings import config_of, settings_of
-from stacks.outcome import CheckError
+from gpu_cluster.components.batch.training_args import TrainingArgs
+from gpu_cluster.components.cluster import ResolvedPool
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.network_args import EksNetworkArgs
+from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.eks.warm_pool_args import EksWarmPoolArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.node_account import registry_warnings
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs
+from gpu_cluster.components.gpu.workload_args import WorkloadArgs
+from gpu_cluster.stacks.capacity import aws_reservations, choices, google_grants, offers
+from gpu_cluster.stacks.capacity import eks as aws_quota
+from gpu_cluster.stacks.capacity import gke as gke_quota
+from gpu_cluster.stacks.capacity import gke_autopilot as autopilot_quota
+from gpu_cluster.stacks.capacity import google as google_quota
+from gpu_cluster.stacks.capacity import stack_capacity as quota
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.capacity.offers import Offer, Wanted
+from gpu_cluster.stacks.capacity.questions import simulator
+from gpu_cluster.stacks.capacity.reserved import Held, Reserved
+from gpu_cluster.stacks.capacity.verdict import (
+    Known,
+    Need,
+    Unknown,
+    exit_code,
+    judge,
+    needs_own_use,
+    no_answer,
+)
+from gpu_cluster.stacks.definition.files import EXAMPLES, PLACEHOLDER
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
+from gpu_cluster.stacks.outcome import CheckError
 
 REGION = "us-central1"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from components.ownership import ANNOTATION
-from components.settings import load as settings
-from stacks.capacity.verdict import Finding
-from stacks.live import conflicts
-from stacks.live.cluster import Denied
+from gpu_cluster.components.ownership import ANNOTATION
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.capacity.verdict import Finding
+from gpu_cluster.stacks.live import conflicts
+from gpu_cluster.stacks.live.cluster import Denied
 from tests.unit.components.test_settings import changed
 
 CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]

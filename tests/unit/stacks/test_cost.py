@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.main import main
-from components.catalog import aws_prices, google_prices
-from components.catalog.aws_prices import eks_node
-from components.catalog.eks import instance_type
-from components.catalog.gke import ACCELERATORS, machine_type
-from components.catalog.google_prices import gke_node
-from components.catalog.prices import HOURS_PER_MONTH
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from stacks import images
-from stacks.cost import eks as eks_cost
-from stacks.cost import stack_cost as cost
-from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
-from stacks.cost.cost_text import compared, csv_rows, shown
-from stacks.definition import files, validation
-from stacks.definition.files import SAMPLES
-from stacks.definition.settings import config_of, settings_of
-from stacks.outcome import Answer, CheckError, ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.components.catalog import aws_prices, google_prices
+from gpu_cluster.components.catalog.aws_prices import eks_node
+from gpu_cluster.components.catalog.eks import instance_type
+from gpu_cluster.components.catalog.gke import ACCELERATORS, machine_type
+from gpu_cluster.components.catalog.google_prices import gke_node
+from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.stacks import images
+from gpu_cluster.stacks.cost import eks as eks_cost
+from gpu_cluster.stacks.cost import stack_cost as cost
+from gpu_cluster.stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
+from gpu_cluster.stacks.cost.cost_text import compared, csv_rows, shown
+from gpu_cluster.stacks.definition import files, validation
+from gpu_cluster.stacks.definition.files import SAMPLES
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
+from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 TODAY = date(2026, 11, 21)
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from components.access import ServiceAccountArgs
-from rehearsal.simulators.google import GoogleCloud, serve_api
-from rehearsal.simulators.google.container.tokens import CLUSTER
-from rehearsal.simulators.google.resource import CloudResource
-from rehearsal.simulators.google_inventory import Bucket
-from stacks.capacity.google_api import GoogleApi
-from stacks.capacity.google_buckets import findings
+from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
+from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
+from gpu_cluster.rehearsal.simulators.google_inventory import Bucket
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.capacity.google_buckets import findings
 from tests.unit.plugins.offline_engine import Plane
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from components.gke.network_args import GkeNetworkArgs
-from rehearsal.simulators.google.compute.resources import new
-from rehearsal.simulators.google.container.shared_vpc import GKE_AGENT
-from rehearsal.simulators.google_inventory import Missing, Out
-from stacks.capacity.google_api import GoogleApi
-from stacks.capacity.google_network import findings
-from stacks.capacity.verdict import Finding, Unknown
+from gpu_cluster.components.gke.network_args import GkeNetworkArgs
+from gpu_cluster.rehearsal.simulators.google.compute.resources import new
+from gpu_cluster.rehearsal.simulators.google.container.shared_vpc import GKE_AGENT
+from gpu_cluster.rehearsal.simulators.google_inventory import Missing, Out
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.capacity.google_network import findings
+from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 NETWORK = GkeNetworkArgs(
@@ -212,7 +212,9 @@ def test_routes_say_where_nodes_without_nat_come(
         | ({"nextHopGateway": link + hop} if hop else {"nextHopIlb": "10.10.15.253"})
         for block, priority, hop in routes
     ]
-    monkeypatch.setattr("rehearsal.simulators.google.compute.routes._rows", lambda call: iter(rows))
+    monkeypatch.setattr(
+        "gpu_cluster.rehearsal.simulators.google.compute.routes._rows", lambda call: iter(rows)
+    )
     router = {"name": "shared-us-central1", "network": network, "bgpPeers": peers}
     identity = "projects/company-net/regions/us-central1/routers/shared-us-central1"
     stack.cloud.resources[identity] = new(identity, "compute.routers", "router", router)

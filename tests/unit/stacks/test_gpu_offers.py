@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from cli.main import main
-from components.catalog import eks, gke
-from components.catalog.clouds import CLOUDS
-from stacks.cost.gpu_offers import Offer, answer, offers
-from stacks.definition.names import StackError
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.components.catalog import eks, gke
+from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.stacks.cost.gpu_offers import Offer, answer, offers
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.outcome import ExitCode
 
 
 def of(machine: str, gpus: int, found: list[Offer]) -> Offer:

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from components.catalog import images
-from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
-from rehearsal.engine import BIN
-from stacks.definition import settings as stack
-from stacks.live import gpu_survey as gpus
-from stacks.live.cluster import client_of, items
-from stacks.live.gpu_findings import Finding
-from stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
-from stacks.outcome import CheckError
-from stacks.table import table
+from gpu_cluster.components.catalog import images
+from gpu_cluster.components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
+from gpu_cluster.rehearsal.engine import BIN
+from gpu_cluster.stacks.definition import settings as stack
+from gpu_cluster.stacks.live import gpu_survey as gpus
+from gpu_cluster.stacks.live.cluster import client_of, items
+from gpu_cluster.stacks.live.gpu_findings import Finding
+from gpu_cluster.stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.stacks.table import table
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": GPU_TAINT.value, "effect": "NoSchedule"}

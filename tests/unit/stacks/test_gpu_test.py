@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.acceptance_program.report import MARKER
+from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs
+from gpu_cluster.components.gpu.acceptance_program.report import MARKER
+from gpu_cluster.stacks.live.gpu_test import exit_code, newest, outcome, outcomes
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.tools.sections import BENCHMARKS, between
 from quality.docs.gpus import SECTION, documents_in, keep, markdown, measured
-from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
-from stacks.outcome import CheckError
-from tools.sections import BENCHMARKS, between
 
 JOB: dict[str, Any] = {"metadata": {"name": "gpu-test-p", "namespace": "lab"}}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.jobs.cluster import JobCluster, row
-from stacks.jobs.submitted import Job
-from stacks.outcome import CheckError
+from gpu_cluster.stacks.jobs.cluster import JobCluster, row
+from gpu_cluster.stacks.jobs.submitted import Job
+from gpu_cluster.stacks.outcome import CheckError
 
 POLICIES = "networking.k8s.io/v1/namespaces/default/networkpolicies"
 CONFIG_MAPS, PODS = "v1/namespaces/default/configmaps", "v1/namespaces/default/pods"

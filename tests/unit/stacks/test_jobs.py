@@ -10,18 +10,18 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import yaml
 
-from components.batch.batch_args import BatchArgs, QueueArgs
-from components.batch.published import Published, batch_of, namespaces, read
-from components.cluster import AllAtOnce
-from components.settings import load as settings
-from stacks.jobs import cluster as jobs
-from stacks.jobs.submitted import jobs_in
-from stacks.outcome import CheckError
+from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
+from gpu_cluster.components.batch.published import Published, batch_of, namespaces, read
+from gpu_cluster.components.cluster import AllAtOnce
+from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.jobs import cluster as jobs
+from gpu_cluster.stacks.jobs.submitted import jobs_in
+from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.tools.sections import ROOT
 from tests.program.environments import as_engine_config
 from tests.program.everything import EVERYTHING, config_of
 from tests.unit.components.test_settings_batch import dev
 from tests.unit.components.test_settings_sharing import KUBECONFIG
-from tools.sections import ROOT
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

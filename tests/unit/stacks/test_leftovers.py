@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks.definition.settings import config_of
-from stacks.live import leftovers as module
-from stacks.live.leftovers import Leftover, Objects, answer, text
+from gpu_cluster.stacks.definition.settings import config_of
+from gpu_cluster.stacks.live import leftovers as module
+from gpu_cluster.stacks.live.leftovers import Leftover, Objects, answer, text
 
 
 def leftovers(cloud: str, owner: str = "", **objects: Any) -> list[Leftover]:

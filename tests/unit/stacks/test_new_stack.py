@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.main import main
-from components.eks.cluster_args import DEFAULT_VERSION
-from components.platforms import PLATFORMS
-from stacks.definition.files import EXAMPLES, ROOT
-from stacks.definition.names import StackError
-from stacks.environments.new_stack import Choices, text, write
-from stacks.outcome import ExitCode
+from gpu_cluster.cli.main import main
+from gpu_cluster.components.eks.cluster_args import DEFAULT_VERSION
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.environments.new_stack import Choices, text, write
+from gpu_cluster.stacks.outcome import ExitCode
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.owners import owned, shared
-from stacks.definition.files import SAMPLES
-from stacks.definition.names import StackError
-from stacks.definition.owners import refuse_shared
-from stacks.definition.settings import config_of
-from stacks.outcome import CheckError
+from gpu_cluster.components.owners import owned, shared
+from gpu_cluster.stacks.definition.files import SAMPLES
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.owners import refuse_shared
+from gpu_cluster.stacks.definition.settings import config_of
+from gpu_cluster.stacks.outcome import CheckError
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.gpu.volume_args import VolumeArgs
-from stacks.definition.files import PLACEHOLDER, EngineLoader, without_secrets
-from stacks.definition.names import StackError
-from stacks.definition.program import copy_program
+from gpu_cluster.components.gpu.volume_args import VolumeArgs
+from gpu_cluster.stacks.definition.files import PLACEHOLDER, EngineLoader, without_secrets
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.program import copy_program
 
 
 @pytest.fixture

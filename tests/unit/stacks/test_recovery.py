@@ -17,18 +17,18 @@ import pytest
 from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
-from cli.recover import _text
-from stacks.definition.files import PLACEHOLDER
-from stacks.engine.pulumi import EngineError
-from stacks.engine.state import pending, resources
-from stacks.recovery import google as on_google
-from stacks.recovery import lock
-from stacks.recovery.aws_resources import Aws, route_id
-from stacks.recovery.clouds import LiveClouds
-from stacks.recovery.command import recover
-from stacks.recovery.engine import RecoveringPulumi, RecoveryError
-from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
-from stacks.recovery.state import adopting, interrupted
+from gpu_cluster.cli.recover import _text
+from gpu_cluster.stacks.definition.files import PLACEHOLDER
+from gpu_cluster.stacks.engine.pulumi import EngineError
+from gpu_cluster.stacks.engine.state import pending, resources
+from gpu_cluster.stacks.recovery import google as on_google
+from gpu_cluster.stacks.recovery import lock
+from gpu_cluster.stacks.recovery.aws_resources import Aws, route_id
+from gpu_cluster.stacks.recovery.clouds import LiveClouds
+from gpu_cluster.stacks.recovery.command import recover
+from gpu_cluster.stacks.recovery.engine import RecoveringPulumi, RecoveryError
+from gpu_cluster.stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
+from gpu_cluster.stacks.recovery.state import adopting, interrupted
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 DECLARED = Path(__file__).parents[2] / "program" / "declared"
@@ -636,7 +636,7 @@ def test_google_is_asked_with_a_scope_that_every_api_takes(
     """GKE has no narrower one for a service account; what is not there is no error."""
     default, session = Mock(return_value=(None, None)), Mock()
     session.request.return_value = SimpleNamespace(status=code, data=body)
-    library = "stacks.capacity.google_api.google.auth"
+    library = "gpu_cluster.stacks.capacity.google_api.google.auth"
     monkeypatch.setattr(f"{library}.default", default)
     monkeypatch.setattr(f"{library}.transport.urllib3.AuthorizedHttp", lambda credentials: session)
     if isinstance(came, str):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks.capacity import google_reservations
-from stacks.capacity.reserved import Held, Reserved, Wanted, exit_code, text
-from stacks.capacity.verdict import Unknown
+from gpu_cluster.stacks.capacity import google_reservations
+from gpu_cluster.stacks.capacity.reserved import Held, Reserved, Wanted, exit_code, text
+from gpu_cluster.stacks.capacity.verdict import Unknown
 
 WANTED = Wanted(
     pool="training", reservation="cr-1", types=("p5.48xlarge",), places="zones",

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from stacks.engine import state
-from stacks.engine.urn import Urn, of_reference, reference
+from gpu_cluster.stacks.engine import state
+from gpu_cluster.stacks.engine.urn import Urn, of_reference, reference
 
 POOL = "urn:pulumi:dev::shop::acme:gke:Cluster$acme:gke:GpuNodePool$gcp:container/nodePool:NodePool"
 

@@ -8,20 +8,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.ceiling import kept_running
-from cli.main import main
+from gpu_cluster.cli.ceiling import kept_running
+from gpu_cluster.cli.main import main
 
 # First imported while a test patches config_of, it would keep the patch.
-from stacks.cost import stack_cost as _stack_cost  # noqa: F401
-from stacks.definition.files import EXAMPLES, ROOT, SAMPLES, parsed, read_stack
-from stacks.definition.names import StackError
-from stacks.definition.positions import position
-from stacks.definition.settings import config_of, settings_of
-from stacks.definition.validation import Finding, findings, refusals
-from stacks.outcome import ExitCode
+from gpu_cluster.stacks.cost import stack_cost as _stack_cost  # noqa: F401
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, parsed, read_stack
+from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.stacks.definition.positions import position
+from gpu_cluster.stacks.definition.settings import config_of, settings_of
+from gpu_cluster.stacks.definition.validation import Finding, findings, refusals
+from gpu_cluster.stacks.outcome import ExitCode
 from tests.program.environments import values_of, with_changes, without_keys
 from tests.program.everything import EVERYTHING
 from tests.program.everything import config_of as everything_of
+from tests.tree import sources
 from tests.unit.cli.test_stack_schema import refused
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -142,7 +143,7 @@ def test_a_minimum_that_the_policies_refuse_is_said(
     """The rehearsal refuses it; a stack of production may keep nodes."""
     config = config_of("dev")
     config["gpu-cluster:gpuPools"]["train-gpu"]["minNodes"] = 1
-    monkeypatch.setattr("stacks.definition.settings.config_of", lambda stack: config)
+    monkeypatch.setattr("gpu_cluster.stacks.definition.settings.config_of", lambda stack: config)
     assert main(["validate", "dev"]) == ExitCode.FINDING
     said = "policy gpu-pool-minimum: GPU pool train-gpu keeps 1 node running in stack dev; set"
     assert said in capsys.readouterr().out
@@ -155,7 +156,7 @@ def test_the_warnings_of_a_preview_are_printed_too(
     """They change no exit code."""
     config = config_of("dev")
     config["gpu-cluster:workloads"]["sample-gpu-pod"]["replicas"] = 0
-    monkeypatch.setattr("stacks.definition.settings.config_of", lambda stack: config)
+    monkeypatch.setattr("gpu_cluster.stacks.definition.settings.config_of", lambda stack: config)
     assert main(["validate", "dev"]) == ExitCode.OK
     said = "warning: gpu-cluster:workloads.sample-gpu-pod.replicas: is 0, so that none of its pods"
     assert said in capsys.readouterr().out
@@ -552,8 +553,8 @@ def test_reading_the_text_of_a_refusal_is_seen(line: str, reads: bool) -> None:
 
 def test_nothing_reads_the_text_of_a_refusal() -> None:
     """Whoever catches one reads its fields, or shows it; it is not split, searched or rewritten."""
-    named = ("components", "stacks", "cli", "quality", "policy")
-    files = [file for room in named for file in (ROOT / room).rglob("*.py")]
+    read = ("components", "gpu_cluster/stacks", "gpu_cluster/cli", "gpu_cluster/policy", "quality")
+    files = [*sources(*read)]
     files.remove(ROOT / "components/refusal.py")
     found = [f"{file}:{line}" for file in files for line in readers(file.read_text())]
     # A refusal of settings is no ValueError of a sentence that begins with its key.

@@ -1,6 +1,0 @@
-"""Runs `python -m gpu_cluster ENGINE`, as `python -m pulumi.run.plugin gpu-cluster` does."""
-
-from .plugin import serve
-
-if __name__ == "__main__":
-    serve()

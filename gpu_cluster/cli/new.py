@@ -1,0 +1,156 @@
+"""`gpu-cluster new`."""
+
+import sys
+from typing import Any
+
+import click
+
+from gpu_cluster.cli.options import json_option, stack_argument
+from gpu_cluster.cli.output import say
+from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
+from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
+
+
+class _Pair(click.ParamType[tuple[str, str]]):
+    """`name=value`."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        key, equals, rest = str(value).partition("=")
+        if not key or not equals or not rest:
+            self.fail(f"{value!r} is not a name and a value; give it as name=value", param, ctx)
+        return key, rest
+
+
+class _List(click.ParamType[tuple[str, ...]]):
+    """`one,another`."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return tuple(item.strip() for item in str(value).split(",") if item.strip())
+
+
+@click.command(
+    epilog="Example: gpu-cluster new staging --platform gke --project my-project-id "
+    "--location europe-west4-a --gpu l4 --network office=198.51.100.0/24"
+)
+@stack_argument
+@click.option("--platform", help=f"{', '.join(WRITTEN)}.")
+@click.option("--existing", help="The name of an existing cluster, on gke or eks.")
+@click.option("--scaler", help="What starts GPU nodes, such as karpenter on eks; cluster.scaler.")
+@click.option("--project", help="The Google Cloud project's ID.")
+@click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
+@click.option("--location", help="A region, or on gke a zone.")
+@click.option("--zone", "zones", multiple=True, help="Zone of an EKS cluster; give two or three.")
+@click.option("--gpu", help="Such as t4 or l4; gpu-cluster offers lists all.")
+@click.option("--max-nodes", type=click.IntRange(1), help="The maximum number of GPU nodes.")
+@click.option(
+    "--network", "networks", multiple=True, type=_Pair(), metavar="NAME=CIDR",
+    help="A network that may reach the control plane; repeatable.",
+)  # fmt: skip
+@click.option("--private-endpoint", is_flag=True, help="The control plane has no public address.")
+@click.option(
+    "--subnet-id",
+    "subnet_ids",
+    multiple=True,
+    help="Private subnet of an existing VPC, on EKS; repeatable, in at least two zones.",
+)
+@click.option(
+    "--security-group-id",
+    "security_group_ids",
+    multiple=True,
+    help="Security group of the nodes of an existing EKS cluster; repeatable.",
+)
+@click.option(
+    "--kubernetes-version", help="The Kubernetes version of an existing cluster, such as 1.35."
+)
+@click.option("--vpc", help="The VPC network of an existing subnetwork, on GKE.")
+@click.option("--subnetwork", help="An existing subnetwork, on GKE.")
+@click.option("--pods-range", help="The subnetwork's secondary range for pods.")
+@click.option("--services-range", help="The subnetwork's secondary range for services.")
+@click.option("--host-project", help="The Shared VPC project that has the subnetwork.")
+@click.option("--name", help="The cluster's name; default: gpu-STACK.")
+@click.option("--node-label", type=_Pair(), metavar="KEY=VALUE", help="Of existing GPU nodes.")
+@click.option("--gpus-per-node", type=click.IntRange(1, 16), help="Of existing GPU nodes.")
+@click.option("--yes", is_flag=True, help="Do not ask; use defaults for what is not given.")
+@json_option
+def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
+    """Write the file of a new environment, Pulumi.STACK.yaml.
+
+    Asks for what no option sets, if there is a terminal. Writes nothing that the program would
+    refuse, and overwrites no file.
+    """
+    from gpu_cluster.stacks.environments import new_stack
+
+    def ask() -> Answer:
+        for option in click.get_current_context().command.params:
+            value = given.get(str(option.name))
+            if value == "" or (isinstance(value, tuple) and "" in value):
+                raise CheckError(f"{option.opts[0]}: is empty; give a value, or drop the option")
+        choices = _choices(given, asking=not yes and sys.stdin.isatty(), examples=yes)
+        file, config = new_stack.write(stack, choices)
+        said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
+        if (examples := file.read_text().count("# yours instead")) and not as_json:
+            lines = "line that says" if examples == 1 else f"{examples} lines that say"
+            said += f"\nbefore the real cloud: change the {lines} `yours instead of this example`"
+        return ExitCode.OK, {"file": file.name, "config": config}, said
+
+    return say("new", ask, as_json=as_json)
+
+
+def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
+    """The values of the options, and the user's answers; `examples`: whether a value that is not
+    given may be an example."""
+    from gpu_cluster.components.decode import camel
+    from gpu_cluster.stacks.environments import new_stack
+
+    missing: list[str] = []
+
+    def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
+        if given[key] in (None, ()) and asking:
+            answer = click.prompt(question, default=default, type=kind, err=True)
+            # An example that the user accepts counts as not given, so that the file marks it.
+            example = kind(default) if isinstance(kind, click.ParamType) else default
+            given[key] = None if answer == example else answer
+        elif given[key] in (None, ()) and not examples:
+            missing.append(key)
+
+    answered("platform", "platform", "gke", click.Choice(WRITTEN))
+    if given["existing"] and not given["platform"] and not asking:
+        added = " or ".join(name for name in WRITTEN if f"{name}-existing" in PLATFORMS)
+        raise CheckError(f"--platform: is missing; with --existing, give {added}")
+    platform = given["platform"] or "gke"
+    name = new_stack.Choices(platform=platform, existing=given["existing"] or "").row
+    platform_row = PLATFORMS.get(name)
+    environment = new_stack.environment_of(name) if platform_row else None
+    for one in environment.QUESTIONS if environment else ():
+        kind = _Pair() if one.pair else _List() if one.many else type(one.default)
+        answered(one.key, one.text, one.default, kind)
+    if platform_row is None or platform_row.cloud:
+        answered("location", "location", environment.LOCATION if environment else None)
+        answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
+        if not given["private_endpoint"] and not given["existing"]:
+            answered("networks", "network that may reach the control plane, as name=CIDR",
+                     "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
+    if missing:
+        options = [
+            option.opts[0]
+            for option in click.get_current_context().command.params
+            if option.name in missing
+        ]
+        raise CheckError(
+            f"there is no terminal to ask for {', '.join(options)}; give them, or --yes to write "
+            "examples"
+        )
+    given["network"] = {
+        camel(key): value
+        for key in ("host_project", "vpc", "subnetwork", "pods_range", "services_range")
+        if (value := given.pop(key))
+    }
+    networks = given["networks"]
+    if networks:
+        given["networks"] = dict(networks if isinstance(networks[0], tuple) else [networks])
+    chosen = {key: value for key, value in given.items() if value not in (None, ())}
+    return new_stack.Choices(**chosen | {"platform": platform})

@@ -1,0 +1,238 @@
+"""The policy pack: each rule with its name, its level and its configuration."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulumi_policy import EnforcementLevel, Policy, Severity
+
+from gpu_cluster.policy import eks_pools, host_paths, pod_security, pools, rbac, stacks, workloads
+from gpu_cluster.policy.binding import Rule, Schema, on_resource, on_stack, policy
+from gpu_cluster.policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, UNCONFIRMED_DOLLARS
+from gpu_cluster.policy.clouds import parts
+from gpu_cluster.policy.schema import exempt, prefix, texts
+
+_MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
+_MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
+
+
+_CEILING: Schema = {
+    "dollars": {
+        "type": "number",
+        "default": None,
+        "description": "The ceiling of every stack that `stacks` does not name. Without it, such a "
+        "stack is not refused: above "
+        f"${UNCONFIRMED_DOLLARS:,} a month, all pools at their maximum, `ceiling-confirmed` "
+        "advises to confirm a ceiling.",
+    },
+    "stacks": {
+        "type": "object",
+        "additionalProperties": {"type": "number"},
+        "default": {},
+        "description": "Pattern of stack names -> the confirmed ceiling, in dollars a month. A "
+        "stack above it is refused.",
+    },
+}
+
+RULES: Sequence[Rule] = (
+    # Pools
+    on_resource(
+        "gpu-pool-taint",
+        pools.taint,
+        _MANDATORY,
+        _HIGH,
+        {"key": {"type": "string", "default": "nvidia.com/gpu", "description": "The taint's key."}},
+    ),
+    on_resource(
+        MINIMUM,
+        pools.minimum,
+        _MANDATORY,
+        _MEDIUM,
+        {"stacks": texts(*PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
+    ),
+    on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
+    on_resource(
+        "secure-boot",
+        "GKE nodes boot only signed software, unless the driver's module is installed by others.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    on_resource(
+        "mig-profile",
+        "A GPU on GKE is only split into MIG partitions that its model supports.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "instance-metadata",
+        "Pods cannot get the node's own credentials from the metadata server.",
+        _MANDATORY,
+        _HIGH,
+        {"hops": {"type": "integer", "default": 1, "description": "The largest hop limit."}},
+    ),
+    on_resource(
+        "disks-encrypted",
+        "Data that nodes write is encrypted; on Google Cloud, it always is.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    # Clusters and networks
+    on_resource(
+        "control-plane-open",
+        "The control plane is reachable only from networks that are listed explicitly.",
+        _MANDATORY,
+        _CRITICAL,
+        {
+            "prefix": prefix(8, "Prefix length of the largest private network that may reach it."),
+            "publicPrefix": prefix(
+                16, "Prefix length of the largest public network that may reach it."
+            ),
+        },
+    ),
+    on_resource("nodes-private", "Nodes have no public addresses.", _MANDATORY, _HIGH),
+    on_resource(
+        "firewall-open",
+        "No firewall rule of the stack is open to the whole internet, in one block or in several.",
+        _MANDATORY,
+        _CRITICAL,
+        {
+            "publicPrefix": prefix(
+                8, "Prefix length of the largest public network that may connect."
+            )
+        },
+    ),
+    on_resource(
+        "secrets-encrypted",
+        "Kubernetes secrets are encrypted with the owner's own key: on EKS, on GKE in some stacks.",
+        _MANDATORY,
+        _HIGH,
+        {"stacks": texts(about="Stacks that must use their own key on GKE as well.")},
+    ),
+    on_resource(
+        "old-credentials",
+        "No one gets access with a certificate, a password or rules outside of Kubernetes RBAC.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    on_resource(
+        "audit-log",
+        "Actions in the cluster are recorded in an audit log; on GKE, they always are.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "upgrades",
+        "Clusters and nodes are upgraded, and no fee for an old version comes as a surprise.",
+        _MANDATORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "extended-channel",
+        "The fee for a version whose standard support has ended is intended.",
+        _ADVISORY,
+        _MEDIUM,
+    ),
+    on_resource(
+        "deletion-protection",
+        "A production cluster is not deleted or replaced by mistake.",
+        _MANDATORY,
+        _HIGH,
+        {"stacks": texts(*PRODUCTION, about="Stacks whose cluster must be protected.")},
+    ),
+    # Permissions
+    on_resource(
+        "node-identity",
+        "GKE nodes use their own service account, and pods can have separate ones.",
+        _MANDATORY,
+        _HIGH,
+    ),
+    on_resource(
+        "permissions-too-broad",
+        "No role or policy grants more than its holder needs.",
+        _MANDATORY,
+        _CRITICAL,
+        {key: schema for part in parts("PERMISSIONS_TOO_BROAD") for key, schema in part.items()},
+    ),
+    # Pods
+    on_resource(
+        "image-pinned",
+        workloads.image,
+        _MANDATORY,
+        _MEDIUM,
+        {"stacks": texts(about="Stacks whose images must be pinned by digest.")},
+    ),
+    on_resource("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
+    on_resource("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
+    on_resource(
+        "pod-security-baseline", pod_security.baseline, _MANDATORY, _HIGH, {"exempt": exempt()}
+    ),
+    on_resource(
+        "pod-security-restricted",
+        pod_security.restricted,
+        _MANDATORY,
+        _MEDIUM,
+        {
+            "stacks": texts(about="Stacks whose pods keep the standard `restricted`."),
+            "exempt": exempt(),
+        },
+    ),
+    on_resource(
+        "namespace-enforces",
+        pod_security.namespaces,
+        _MANDATORY,
+        _MEDIUM,
+        {
+            "privileged": texts(
+                "gpu-monitoring-system", about="Namespaces that may set `privileged`."
+            )
+        },
+    ),
+    on_resource(
+        "host-paths",
+        host_paths.host_paths,
+        _MANDATORY,
+        _HIGH,
+        {
+            "paths": texts(about="Directories of the node that pods may mount as well."),
+            "exempt": exempt(),
+        },
+    ),
+    on_resource(
+        "rbac-too-broad",
+        rbac.rbac,
+        _MANDATORY,
+        _CRITICAL,
+        {"roles": texts("cluster-admin", about="Patterns of roles that are never bound.")},
+    ),
+    on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
+    on_resource(
+        "kubeconfig-credentials",
+        workloads.kubeconfig,
+        _MANDATORY,
+        _HIGH,
+        {"commands": texts(about="Additional commands that a kubeconfig may run to sign in.")},
+    ),
+    # The whole stack
+    on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
+    on_stack("autoscaler-tags", eks_pools.autoscaler_tags, _MANDATORY, _HIGH),
+    on_stack("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
+    on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
+    on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
+    on_stack(RULE, stacks.ceiling, _MANDATORY, _HIGH, _CEILING),
+    on_stack(UNCONFIRMED, stacks.confirmed, _ADVISORY, _MEDIUM, _CEILING, reads=RULE),
+    on_stack("price-known", stacks.priced, _ADVISORY, _MEDIUM),
+)
+"""Every rule of the pack."""
+
+
+def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
+    """The rules in the engine's form; `settings` are those of `policy/config.json`."""
+    bound = []
+    for rule in RULES:
+        read = {key: settings.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
+        changed = {key: value for key, value in read.items() if value is not None}
+        bound.append(policy(rule, {**changed, **settings.get(rule.name, {})}))
+    return bound
+
+
+POLICIES = policies({})
+"""The pack without a user's settings."""

@@ -1,0 +1,65 @@
+"""The stack's own pods that need powers over their node, with these powers and the reasons.
+
+No pod is exempt because of its namespace.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpu_cluster.policy.pods import Pods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPods:
+    """A kind of system pods."""
+
+    pattern: str
+    """`namespace/kind/name`."""
+    controls: Sequence[str]
+    """Controls of `policy.standard` that they may violate."""
+    paths: Sequence[str]
+    """Host paths that they mount in addition to those allowed for all pods."""
+    why: str
+
+
+_DRIVER = "/home/kubernetes/bin/nvidia"
+SYSTEM_PODS: Sequence[SystemPods] = (
+    SystemPods(
+        pattern="kube-system/DaemonSet/nvidia-driver-installer-*",
+        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/", "/boot", "/dev", _DRIVER, f"{_DRIVER}/vulkan/icd.d", "/var/lib/cos-tools",
+               "/etc/nvidia"),
+        why="loads NVIDIA's kernel modules and writes the driver to the node; as Google ships it",
+    ),
+    SystemPods(
+        pattern="kube-system/DaemonSet/nvidia-device-plugin*",
+        controls=("privileged", "capabilities", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/var/lib/kubelet/device-plugins", _DRIVER, "/run/nvidia/mps",
+               "/run/nvidia/mps/shm", "/var/run/cdi", "/"),
+        why="registers GPUs with the kubelet; privileged where no NVIDIA runtime gives it the "
+        "devices, SYS_ADMIN to watch MIG partitions and, with CDI, to get the GPUs; with CDI it "
+        "reads the host's driver",
+    ),
+    SystemPods(
+        pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",
+        controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/run/nvidia/mps", "/run/nvidia/mps/shm"),
+        why="mounts on the node the memory through which pods share a GPU",
+    ),
+    SystemPods(
+        pattern="gpu-monitoring-system/DaemonSet/dcgm-exporter*",
+        controls=("privileged", "capabilities", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "runAsUser", "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/var/lib/kubelet/pod-resources", _DRIVER),
+        why="reads every GPU of the node, and from the kubelet whose pod has it; SYS_ADMIN for "
+        "profiling metrics",
+    ),
+)  # fmt: skip
+
+
+def exemption(pods: Pods) -> SystemPods | None:
+    """The row for these pods, None if there is none."""
+    return next((row for row in SYSTEM_PODS if pods.fits(row.pattern)), None)

@@ -1,0 +1,445 @@
+"""Everything that a rehearsal needs around the engine, owned by one process and ended with it.
+
+There is one sandbox per folder: starting one ends an earlier one's remains there.
+"""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.settings.model import Settings
+from gpu_cluster.rehearsal import cloud_simulators
+from gpu_cluster.rehearsal.control_plane import keda
+from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
+from gpu_cluster.rehearsal.control_plane.controllers import Controllers
+from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.engine import BIN, Engine
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.existing import (
+    disturbed,
+    owners_objects,
+    with_controllers,
+    with_objects,
+    with_runtime_classes,
+)
+from gpu_cluster.rehearsal.folder import holder, take_over
+from gpu_cluster.rehearsal.gpu_node import host_changes
+from gpu_cluster.rehearsal.gpu_operator import GpuOperator
+from gpu_cluster.rehearsal.nodes.autoscaler import Autoscaler
+from gpu_cluster.rehearsal.nodes.bounds import Bounds
+from gpu_cluster.rehearsal.nodes.kwok import Kwok
+from gpu_cluster.rehearsal.nodes.node_registration import group_name
+from gpu_cluster.rehearsal.nodes.nodes import Nodes
+from gpu_cluster.rehearsal.nodes.pods import full_name
+from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
+from gpu_cluster.rehearsal.processes import ProcessError, Processes, kept
+from gpu_cluster.rehearsal.program_copy import copied
+from gpu_cluster.rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
+from gpu_cluster.rehearsal.proxied_plugins import ProxiedPlugins
+from gpu_cluster.rehearsal.simulators.cloud import Cloud
+from gpu_cluster.rehearsal.simulators.inventory import (
+    INVENTORIES,
+    controllers,
+    gpu_operator,
+    objects,
+    shown,
+    startup_taints,
+)
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
+from gpu_cluster.stacks.definition.files import stack_file
+from gpu_cluster.stacks.definition.program import Mutation
+
+if TYPE_CHECKING:
+    from gpu_cluster.rehearsal.gpu_node.host_node import HostNode
+    from gpu_cluster.rehearsal.gpu_node.node import RealNode
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINES_SECONDS = 30.0
+"""How long the machines of an existing cluster may take to join."""
+OWNERS_SECONDS = 60.0
+"""How long its owner's Deployments may take to be available."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxOptions:
+    """Options of a sandbox; the defaults are a rehearsal's."""
+
+    job_seconds: float = 5.0
+    """How long the pods of a Job run."""
+    scaling: bool = True
+    """If false, only nodes that the cloud itself creates join."""
+    prestart: bool = True
+    """Whether the control plane starts before a cluster is created; previews do not need it."""
+    here: "HostNode | None" = None
+    """This machine as one of an existing cluster's nodes."""
+    kept: bool = False
+    replace: str = ""
+    """`kept` and `replace` are passed to `take_over`."""
+    inventories: Path = INVENTORIES
+    plugins: Choice = "auto"
+    """Which provider plugins to use; `official` is refused if one is not installed."""
+
+
+class Sandbox:
+    """A stack's sandbox. Use it as a context manager; everything ends with it."""
+
+    def __init__(
+        self,
+        stack: str,
+        *,
+        source: Path = ROOT,
+        folder: Path | None = None,
+        faults: Faults | None = None,
+        mutate: Mutation | None = None,
+        options: SandboxOptions | None = None,
+    ) -> None:
+        """`source`: the program's folder. `folder`: the sandbox's, by default .rehearsal/STACK.
+        `mutate`: changes the copy of the program before it runs."""
+        self.stack = stack
+        self.folder = folder or source / ".rehearsal" / stack
+        self.options = options or SandboxOptions()
+        self._source = source
+        self._faults = faults or Faults()
+        self._mutate = mutate
+        self.notes: list[str] = []
+        """Notes about the sandbox for the report: what was derived or omitted."""
+        self.real_node: RealNode | None = None
+        self._ending = ExitStack()
+        self._joining = threading.Lock()
+        self._cluster_up = self._nodes_made = False
+        self._stopping = False
+        self.drop_plugins: Callable[[], None] = lambda: None
+        """Drops the waits and connections that would be lost if the engine were killed."""
+
+    def __enter__(self) -> "Sandbox":
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when the engine can run; the control plane may still be starting."""
+        self.mark = str(self.folder)
+        stack_file(self._source, self.stack)
+        options = self.options
+        earlier = host_changes.read(self.folder) if holder(self.folder) else None
+        self._ending.callback(
+            take_over(self.folder, self.stack, kept=options.kept, replace=options.replace)
+        )
+        if earlier is not None:
+            left = [line for lines in earlier.left().values() for line in lines]
+            self.notes += [f"an earlier real node left {line}" for line in left]
+        self.program = copied(self.stack, self._source, self.folder / "program", self._mutate)
+        self.notes += self.program.notes
+        self.notes += [keda.NOTE] if keda.wanted(self.program.settings) else []
+        self.event_log = EventLog(self.folder / "events.jsonl")
+        self.cluster_cache = ClusterCache(self.event_log)
+        self.processes = Processes(self.folder / "logs", self.mark)
+        self._ending.callback(self.processes.stop)
+        network = PodNetwork(self.folder)
+        self._ending.callback(network.stop)
+        self.control_plane = LocalControlPlane(
+            self.folder,
+            self.processes,
+            on_start=self._cluster_started,
+            on_stop=self._cluster_stops,
+            egress=network.egress,
+            minor=_minor(self.program.settings),
+        )
+        self.controllers = Controllers(
+            self.folder,
+            self.control_plane,
+            self.processes,
+            network,
+            self.cluster_cache,
+            self.event_log,
+            lambda: self.cloud,
+        )
+        self.operator = GpuOperator(lambda: self.control_plane.api, self.program.settings)
+        self.operator_comes = gpu_operator(self.stack, options.inventories)
+        self._note_operator()
+        self._kwok = Kwok(self.folder, self.processes, job_seconds=options.job_seconds)
+        bounds = Bounds(self.control_plane.pki)
+        self._ending.callback(bounds.stop)
+        self._autoscaler = Autoscaler(
+            self.folder,
+            self.processes,
+            bounds=bounds,
+            idle=not options.scaling,
+            absent=self._own_karpenter,
+        )
+        self._ending.callback(self.control_plane.stop)
+        if options.prestart:
+            ahead = threading.Thread(target=self._start_ahead, name="prestart", daemon=True)
+            ahead.start()
+            self._ending.callback(ahead.join)
+        ports = self._start_providers()
+        self.nodes = Nodes(
+            self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
+            self._faults.gpus_late, lambda: hasattr(self, "engine") and self.engine.working,
+            self.operator.labels, startup_taints(self.stack, options.inventories),
+        )  # fmt: skip
+        with self._joining:
+            self._nodes_made = True
+            self._let_nodes_join()
+        if options.here is not None:
+            self._start_real_node(options.here)
+        self._foreign: Mapping[str, str] = {}
+        if not PLATFORMS[self.program.platform].owned:
+            self._wait_for_machines()
+        self.engine = Engine(
+            self.folder,
+            self.program.folder,
+            self.stack,
+            providers=ports,
+            token_file=self.control_plane.pki.token_file,
+            mark=self.mark,
+            plugins=tuple(each.parent for each in self._official.values()),
+            environment=self._served.environment | self._pointed(),
+            on_event=lambda operation, what, urn: self.event_log.record(
+                "engine", operation, what, urn=urn
+            ),
+        )
+        self.engine.init()
+        self._write_description(ports)
+
+    def stop(self) -> None:
+        """Stops everything, in reverse order of the start."""
+        self._stopping = True
+        self._ending.close()
+
+    @property
+    def providers(self) -> dict[str, str]:
+        """Package -> the plugin that serves it, for the report."""
+        return {name: plugin.words for name, plugin in self._plugins.items()}
+
+    @property
+    def _official(self) -> dict[str, Path]:
+        """Package -> the official plugin that serves it."""
+        return {
+            name: each.program for name, each in self._plugins.items() if each.program is not None
+        }
+
+    def _pointed(self) -> dict[str, str]:
+        """The environment variables with which official plugins reach the rehearsal."""
+        found: dict[str, str] = {}
+        for package in self._official:
+            found |= POINTED[package](self._served.points)
+        return found
+
+    @property
+    def _own_karpenter(self) -> bool:
+        """Whether the stack or EKS runs Karpenter, which then replaces the rehearsal's own."""
+        settings = self.program.settings
+        cluster = settings.cluster if settings else None
+        return getattr(cluster, "scaler", None) in ("karpenter", "auto-mode")
+
+    @property
+    def kubernetes_wanted(self) -> str:
+        """The stack's `cluster.version`; empty if the cloud chooses."""
+        settings = self.program.settings
+        cluster = settings.cluster if settings else None
+        return str(getattr(cluster, "version", None) or "")
+
+    @property
+    def cloud_api(self) -> str | None:
+        """URL of the cloud's own API; None if there is none."""
+        return self._served.api
+
+    def snapshot(self) -> ClusterSnapshot:
+        """The current cluster and cloud, for a diagnosis."""
+        outdated = self.nodes.outdated
+        groups = [
+            replace(group, template=outdated.get(group.name, group).template)
+            for group in self.nodes.scaled(self.cluster_cache.pods)
+        ]
+        nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
+        for node in self.cluster_cache.nodes:
+            if (name := group_name(node, groups)) is not None:
+                nodes[name].append(node)
+        return ClusterSnapshot(
+            groups=groups,
+            nodes=nodes,
+            pods=self.cluster_cache.pods,
+            daemon_sets=self.cluster_cache.all("DaemonSet"),
+            events=self.cluster_cache.all("Event"),
+            refusals=dict(self.nodes.refusals),
+            waiting=dict(self.nodes.waiting),
+            sharing=dict(self.nodes.sharing),
+        )
+
+    def _start_providers(self) -> dict[str, int]:
+        here = self.options.here
+        self._served = cloud_simulators.serve(
+            self.program.platform,
+            cloud_simulators.Rehearsed(
+                stack=self.stack,
+                control_plane=self.control_plane,
+                faults=self._faults,
+                folder=self.folder,
+                settings=self.program.settings,
+                inventories=self.options.inventories,
+                here=here.inventory if here else None,
+            ),
+        )
+        self.cloud: Cloud = self._served.cloud
+        self.notes += self._served.notes
+        self._ending.callback(self._served.stop)
+        self._plugins: dict[str, Plugin] = chosen(
+            {*self._served.ports, "kubernetes"}, self.options.plugins
+        )
+        ports = {
+            name: port for name, port in self._served.ports.items() if name not in self._official
+        }
+        if "kubernetes" not in self._official:
+            environment = {
+                **kept(),
+                "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+                "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
+                **self._served.environment,
+            }
+            kubernetes = KubernetesProviderServer(
+                environment, self._faults, only=self.control_plane.endpoint
+            )
+            kubernetes.start()
+            self.drop_plugins = kubernetes.drop
+            self._ending.callback(kubernetes.stop)
+            ports["kubernetes"] = kubernetes.port
+        if self._faults.hit_operations:
+            proxies = ProxiedPlugins(self.folder / "plugins", self._faults)
+            self._ending.callback(proxies.stop)
+            for name, program in self._official.items():
+                in_place = proxies.in_place_of(program)
+                self._plugins[name] = replace(self._plugins[name], program=in_place)
+        return ports
+
+    def _start_ahead(self) -> None:
+        """Starts the control plane before the cluster resource needs it."""
+        try:
+            self.control_plane.ensure_started()
+        except ProcessError as error:
+            # The cluster resource will try again, and report a failure to the engine.
+            self.event_log.record("cloud", "control plane", "error", message=str(error))
+
+    def _note_operator(self) -> None:
+        pools = self.program.settings.pools.items() if self.program.settings else ()
+        left = [name for name, each in pools if each.pool.left_to_others]
+        if self.operator_comes:
+            self.notes.append("of the GPU Operator, driver and device plugin are simulated")
+        elif left and PLATFORMS[self.program.platform].cloud is not None:
+            self.notes.append(
+                f"driver or devicePlugin of {', '.join(left)} is none, but there is no GPU "
+                f"Operator: gpuOperator: after in {shown(self.stack)} installs it"
+            )
+
+    def _cluster_started(self) -> None:
+        if self.operator_comes == "before":
+            self.operator.install()
+        if keda.wanted(self.program.settings):
+            self.control_plane.define([keda.DEFINITION])
+        self._kwok.start(self.control_plane.kubeconfig)
+        with self._joining:
+            self._cluster_up = True
+            self._let_nodes_join()
+
+    def _let_nodes_join(self) -> None:
+        """Runs once the cluster is up and the cloud has responded. Neither waits for the other,
+        because a platform's simulator may start the cluster itself."""
+        if self._cluster_up and self._nodes_made and not self._stopping:
+            self.nodes.start()
+            self.controllers.start()
+
+    def _cluster_stops(self) -> None:
+        with self._joining:
+            self._cluster_up = False
+        self.controllers.stop()
+        if hasattr(self, "nodes"):
+            self.nodes.stop()
+        self._autoscaler.stop()
+        self._kwok.stop()
+
+    def _start_real_node(self, here: "HostNode") -> None:
+        self.control_plane.ensure_started()
+        (group,) = (group for group in self.cloud.node_groups() if group.real)
+        node = here.node(self.folder, self.processes, self.control_plane, group)
+        self.real_node = node
+        self._ending.callback(node.stop)
+        node.start()
+
+    def _wait_for_machines(self) -> None:
+        """Waits until an existing cluster has all its machines, before the stack is created."""
+        self.control_plane.ensure_started()
+        with_runtime_classes(self.control_plane.api, self.program.settings)
+        with_controllers(self.control_plane.api, controllers(self.stack, self.options.inventories))
+        expected = sum(group.target_nodes for group in self.cloud.node_groups())
+        deadline = time.monotonic() + MACHINES_SECONDS
+        while len(self.cluster_cache.nodes) < expected:
+            if time.monotonic() > deadline:
+                raise ProcessError(
+                    f"the {expected} machines of the cluster did not join; see the logs"
+                )
+            time.sleep(0.05)
+        if PLATFORMS[self.program.platform].cloud is not None:
+            theirs = objects(self.stack, self.options.inventories)
+            with_objects(self.control_plane.api, theirs)
+            self._wait_for_owners([one for one in theirs if one["kind"] == "Deployment"])
+            self._foreign = owners_objects(self.control_plane.api)
+
+    def _wait_for_owners(self, deployments: Sequence[Mapping[str, Any]]) -> None:
+        """Waits until what runs in the owner's cluster is up, as it was long before the stack. What
+        never is, such as an autoscaler without its rights, is reported by what it does not do."""
+        named = [deployment["metadata"] for deployment in deployments]
+        names = {f"{each.get('namespace', 'default')}/{each['name']}" for each in named}
+        deadline = time.monotonic() + OWNERS_SECONDS
+        while time.monotonic() < deadline:
+            ready = {
+                full_name(one)
+                for one in self.cluster_cache.all("Deployment")
+                if (one.get("status") or {}).get("availableReplicas")
+            }
+            if names <= ready:
+                return
+            time.sleep(0.1)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the cluster, in a cloud, belongs to another owner."""
+        return bool(self._foreign)
+
+    def disturbed(self) -> list[str]:
+        """The stack's changes to another owner's cluster in a cloud, and its remaining objects."""
+        return disturbed(self.control_plane.api, self._foreign) if self._foreign else []
+
+    def _write_description(self, ports: dict[str, int]) -> None:
+        description = {
+            "pid": os.getpid(),
+            "providers": ports,
+            "cloudApi": self.cloud_api,
+            "apiServer": self.control_plane.endpoint,
+            "kubeconfig": str(self.control_plane.kubeconfig),
+            "logs": str(self.folder / "logs"),
+        }
+        (self.folder / "sandbox.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _minor(settings: Settings[Any] | None) -> int:
+    """The minor of the Kubernetes version that the settings name; 0 without one."""
+    named = re.match(
+        r"v?1\.([0-9]+)", getattr(settings and settings.cluster, "version", None) or ""
+    )
+    return int(named[1]) if named else 0

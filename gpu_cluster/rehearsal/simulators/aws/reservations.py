@@ -1,0 +1,295 @@
+"""EC2's Capacity Reservations and Capacity Blocks: those of the account, who may read them, and why
+an instance cannot start in one.
+
+The messages are those of "Troubleshoot Amazon EC2 Auto Scaling: EC2 instance launch failures", the
+codes those of "Error codes for the Amazon EC2 API" (docs.aws.amazon.com, read 2026-11-22).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from gpu_cluster.rehearsal.simulators.aws.account import NUMBER, Account
+from gpu_cluster.rehearsal.simulators.aws.api import Params, operation
+from gpu_cluster.rehearsal.simulators.aws.collection import filtered, filters
+from gpu_cluster.rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
+from gpu_cluster.rehearsal.simulators.aws.instances import (
+    no_capacity,
+    sold_out,
+    why_no_addresses,
+    why_no_quota,
+)
+from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
+from gpu_cluster.rehearsal.simulators.aws.rows import Group
+from gpu_cluster.rehearsal.simulators.reservations import Reservation
+
+_FILTERS = {
+    "instance-type": "InstanceType",
+    "availability-zone": "AvailabilityZone",
+    "state": "State",
+    "owner-id": "OwnerId",
+    "reservation-type": "ReservationType",
+}
+"""Name of a filter -> member of `CapacityReservation`."""
+NO_ADDRESSES = "InsufficientFreeAddresses"
+"""EKS's code of an issue; EC2's is `InsufficientFreeAddressesInSubnet`."""
+_NO_CAPACITY = (
+    "ReservationCapacityExceeded - The requested reservation does not have sufficient compatible "
+    "and available capacity for this request."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The reservations that a launch template's instances use."""
+
+    identity: str
+    """A reservation's ID, or the ARN of a resource group."""
+    block: bool
+    """Whether it requests a Capacity Block."""
+    only: bool
+    """Whether instances start only in the reservations."""
+
+
+def _target(template: Mapping[str, Any]) -> Target | None:
+    """The target in a launch template's data; None if they name no reservation."""
+    specification = template.get("CapacityReservationSpecification") or {}
+    target = specification.get("CapacityReservationTarget") or {}
+    one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
+    if not (one or group):
+        return None
+    market = (template.get("InstanceMarketOptions") or {}).get("MarketType")
+    preference = specification.get("CapacityReservationPreference")
+    return Target(
+        identity=str(one or group),
+        block=market == "capacity-block",
+        # A single reservation's instances start only in it; a group's may start elsewhere.
+        only=bool(one) or preference == "capacity-reservations-only",
+    )
+
+
+def why_not_launched(account: Account, group: Group, nodes: int) -> str:
+    """Why EC2 does not start `nodes` nodes of this node group, with Auto Scaling's message; empty
+    if it does. Reserved instances were counted against the quota when they were reserved."""
+    row, target = group.row, _target(group.data)
+    more = nodes - len([*running(account, group), *warm_running(account, group)])
+    if wrong := why_no_addresses(account, row["subnets"], row["instanceTypes"][0], more):
+        return (
+            f"Could not launch On-Demand Instances. {NO_ADDRESSES}InSubnet - {wrong} Launching EC2 "
+            "instance failed."
+        )
+    if target is not None and target.only:
+        return _why_not_reserved(account, row, target, nodes) if nodes else ""
+    spot = row["capacityType"] == "SPOT"
+    if wrong := _why_sold_out(account, group, "spot" if spot else "on-demand", nodes):
+        return wrong
+    return why_no_quota(account, row["nodegroupName"], row["instanceTypes"], spot, nodes)
+
+
+def zones_with_room(account: Account, group: Group) -> int:
+    """In how many of its zones EC2 has another instance for this node group, at least 1: where the
+    group has nodes, as Auto Scaling would have started none elsewhere."""
+    row, target = group.row, _target(group.data)
+    if target is not None and target.only:
+        return 1
+    market = "spot" if row["capacityType"] == "SPOT" else "on-demand"
+    zones = {subnet.availability_zone for subnet in subnets(account, row["subnets"])}
+    sold = (
+        all(sold_out(account, name, zone, market) for name in row["instanceTypes"])
+        for zone in zones
+    )
+    return max(1, [*sold].count(False))
+
+
+def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
+    """Why each of the group's types is sold out in each of its zones; empty if one is not."""
+    there = [*running(account, group), *warm_running(account, group)]
+    wanted, row = nodes - len(there), group.row
+    zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
+    offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]
+    if wanted <= 0 or not all(
+        sold_out(account, name, zone, market, wanted) for name, zone in offerings
+    ):
+        return ""
+    kind = "Spot" if market == "spot" else "On-Demand"
+    return (
+        f"Could not launch {kind} Instances. InsufficientInstanceCapacity - "
+        f"{no_capacity(*offerings[0], market)} Launching EC2 instance failed."
+    )
+
+
+def _why_not_reserved(account: Account, row: Mapping[str, Any], target: Target, nodes: int) -> str:
+    chosen = _chosen(account, target.identity)
+    words = "Could not launch On-Demand Instances. "
+    if not chosen:
+        return (
+            f"{words}InvalidCapacityReservationId.NotFound - The capacity reservation ID "
+            f"'{target.identity}' does not exist"
+        )
+    waiting = [one.name for one in chosen if one.block and _state(one) == "scheduled"]
+    if target.block and waiting:
+        return (
+            f"{words}InvalidCapacityReservationState.PendingActivation - Your Capacity Block "
+            f"reservation {waiting[0]} is not active yet. Launching EC2 instance failed."
+        )
+    taken = _taken(account, besides=row["nodegroupName"])
+    free = sum(_free(one, taken) for one in _fitting(account, row, target))
+    if nodes <= free:
+        return ""
+    held = "; ".join(_described(one, taken) for one in chosen)
+    zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
+    return (
+        f"{words}{_NO_CAPACITY} Launching EC2 instance failed. ({held}; asked for: {nodes} of "
+        f"{' or '.join(row['instanceTypes'])} in {', '.join(dict.fromkeys(zones))})"
+    )
+
+
+def _described(one: Reservation, taken: Mapping[str, int]) -> str:
+    what = "Capacity Block" if one.block else "reservation"
+    there = f"{one.count} {one.type} in {one.zone}"
+    return f"{what} {one.name} is {_state(one)}: {_free(one, taken)} of {there}"
+
+
+def _chosen(account: Account, identity: str) -> list[Reservation]:
+    if identity.startswith("arn:"):
+        return [one for one in account.reservations.values() if one.group == identity]
+    return [one] if (one := account.reservations.get(identity)) else []
+
+
+def place_of_next(account: Account, group: Group) -> str | None:
+    """The reservation that this node group's next instance uses; None if it uses none."""
+    target = _target(group.data)
+    fitting = _fitting(account, group.row, target) if target else []
+    taken = _taken(account)
+    return next((one.name for one in fitting if _free(one, taken)), None)
+
+
+def _fitting(account: Account, row: Mapping[str, Any], target: Target) -> list[Reservation]:
+    places = subnets(account, row["subnets"])
+    zones = {each for one in places for each in (one.availability_zone, one.availability_zone_id)}
+    return [
+        one
+        for one in _chosen(account, target.identity)
+        if one.type in row["instanceTypes"]
+        and one.zone in zones
+        and one.block == target.block
+        and _state(one) == "active"
+    ]
+
+
+def _free(one: Reservation, taken: Mapping[str, int]) -> int:
+    return max(one.count - one.used - taken.get(one.name, 0), 0)
+
+
+def names_reservation(data: Mapping[str, Any]) -> bool:
+    """Whether a launch template's data name a reservation."""
+    return _target(data) is not None
+
+
+def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tuple[str, str] | None:
+    """The reservation in which an instance with this launch template's data starts, or why it
+    cannot; None if the data name no reservation."""
+    target = _target(data)
+    if target is None:
+        return None
+    chosen, taken = _chosen(account, target.identity), _taken(account)
+    for one in chosen:
+        fits = (one.type, one.zone, one.block) == (name, zone, target.block)
+        if fits and _state(one) == "active" and _free(one, taken):
+            return one.name, ""
+    if not chosen:
+        words = f"The capacity reservation ID '{target.identity}' does not exist"
+        return "", f"InvalidCapacityReservationId.NotFound - {words}"
+    held = "; ".join(_described(one, taken) for one in chosen)
+    return "", f"{_NO_CAPACITY} ({held}; asked for: {name} in {zone})"
+
+
+def _taken(account: Account, besides: str = "") -> Counter[str]:
+    """Reservation -> the instances in it, without those of the node group `besides`."""
+    ours = account.groups.get(besides)
+    own = [*running(account, ours), *warm_running(account, ours)] if ours else []
+    left_out = {each.id for each in own}
+    return Counter(
+        instance.capacity_reservation_id
+        for instance in account.backend("ec2").all_instances()
+        if getattr(instance, "capacity_reservation_id", None)
+        and instance.state not in NOT_RUNNING
+        and instance.id not in left_out
+    )
+
+
+def _state(one: Reservation) -> str:
+    now = datetime.now(UTC)
+    if one.start is not None and now < one.start:
+        return "scheduled"
+    return "expired" if one.end is not None and now >= one.end else "active"
+
+
+def _row(account: Account, one: Reservation, taken: Mapping[str, int]) -> dict[str, Any]:
+    active = _state(one) == "active"
+    free = _free(one, taken) if active else 0
+    zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
+    start = one.start or datetime(2026, 1, 1, tzinfo=UTC)
+    row = {
+        "CapacityReservationId": one.name,
+        "OwnerId": NUMBER,
+        "CapacityReservationArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
+        "AvailabilityZone": one.zone,
+        "InstanceType": one.type,
+        "InstancePlatform": "Linux/UNIX",
+        "Tenancy": "default",
+        "TotalInstanceCount": one.count,
+        "AvailableInstanceCount": free,
+        "EbsOptimized": False,
+        "EphemeralStorage": False,
+        "State": _state(one),
+        "StartDate": start,
+        "CreateDate": start,
+        "EndDateType": "limited" if one.end else "unlimited",
+        "InstanceMatchCriteria": "targeted",
+        "ReservationType": "capacity-block" if one.block else "default",
+    }
+    if one.zone in ids:
+        row["AvailabilityZoneId"] = ids[one.zone]
+    return row | ({"EndDate": one.end} if one.end else {})
+
+
+@operation("ec2", "DescribeCapacityReservations")
+def describe_capacity_reservations(account: Account, params: Params) -> dict[str, Any]:
+    """Refuses an ID that does not exist, and filters that are not simulated."""
+    wanted: Sequence[str] = params.get("CapacityReservationIds") or list(account.reservations)
+    if missing := [each for each in wanted if each not in account.reservations]:
+        raise Refusal(
+            "InvalidCapacityReservationId.NotFound",
+            f"The capacity reservation ID '{missing[0]}' does not exist",
+        )
+    taken = _taken(account)
+    rows = [_row(account, account.reservations[each], taken) for each in wanted]
+    return {"CapacityReservations": filtered(rows, filters(params), _FILTERS)}
+
+
+@operation("resource-groups", "ListGroupResources")
+def list_group_resources(account: Account, params: Params) -> dict[str, Any]:
+    """Lists the Capacity Reservations of a group."""
+    wanted = params.get("Group") or params.get("GroupName") or ""
+    inside = [
+        one
+        for one in account.reservations.values()
+        if one.group and wanted in (one.group, one.group.rpartition("group/")[2])
+    ]
+    if not inside:
+        raise Refusal("NotFoundException", f"Cannot find group: {wanted}")
+    identifiers = [
+        {
+            "ResourceArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
+            "ResourceType": "AWS::EC2::CapacityReservation",
+        }
+        for one in inside
+    ]
+    return {
+        "Resources": [{"Identifier": identifier} for identifier in identifiers],
+        "ResourceIdentifiers": identifiers,
+    }

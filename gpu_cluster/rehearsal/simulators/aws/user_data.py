@@ -1,0 +1,52 @@
+"""How Bottlerocket's own device plugin shares GPUs, read from a launch template's user data.
+
+bottlerocket.dev, settings.kubelet-device-plugins of 1.54.x (read 2026-11-21): omitted settings have
+defaults, sharing renames the resource unless disabled, and MPS excludes MIG.
+"""
+
+import base64
+import binascii
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from gpu_cluster.rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing
+
+_WHO = "Bottlerocket's device plugin"
+_SETTINGS = "settings.kubelet-device-plugins.nvidia"
+_DEFAULT_REPLICAS = 2
+
+
+def host_sharing(user_data: str) -> GpuSharing:
+    """How the node's GPUs are shared; `user_data` is in base64, empty if there is none."""
+    if not user_data:
+        return GpuSharing()
+    try:
+        given = tomllib.loads(base64.b64decode(user_data, validate=True).decode())
+    except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return GpuSharing(fault="the node does not boot: its user data is not valid TOML")
+    plugin = given.get("settings", {}).get("kubelet-device-plugins", {}).get("nvidia", {})
+    strategy = plugin.get("device-sharing-strategy", "none")
+    if plugin.get("device-partitioning-strategy", "none") != "none":
+        both = ", and MPS excludes partitions" if strategy == "mps" else ""
+        return GpuSharing(
+            fault=f"{_WHO} is set to partitions, which a rehearsal does not simulate{both}"
+        )
+    if strategy == "none":
+        return GpuSharing()
+    if strategy not in ("time-slicing", "mps"):
+        return GpuSharing(fault=f"{_WHO} knows no {_SETTINGS}.device-sharing-strategy {strategy!r}")
+    return _shared(strategy, plugin.get(strategy, {}))
+
+
+def _shared(strategy: str, block: Mapping[str, Any]) -> GpuSharing:
+    mps = strategy == "mps"
+    replicas = block.get("replicas", _DEFAULT_REPLICAS)
+    if not isinstance(replicas, int) or replicas < 2 or (mps and replicas > MOST_MPS_CLIENTS):
+        return GpuSharing(fault=f"{_WHO} does not take {_SETTINGS}.{strategy}.replicas {replicas}")
+    return GpuSharing(
+        strategy="mps" if mps else "time-slicing",
+        replicas=replicas,
+        most=1 if mps or block.get("fail-requests-greater-than-one", True) else None,
+        fault=f"{_WHO} {RENAMED}" if block.get("rename-by-default", True) else "",
+    )

@@ -1,0 +1,196 @@
+"""A project's quotas, and the regions, zones, machine types and accelerator types on offer."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from gpu_cluster.components.catalog.gke import (
+    ACCELERATOR_ZONES,
+    ACCELERATORS,
+    CPU_MACHINE_TYPES,
+    GLOBAL_GPU_QUOTA,
+    MACHINE_TYPES,
+    machine_type,
+    region_of,
+)
+from gpu_cluster.rehearsal.simulators.google.api.call import Call
+from gpu_cluster.rehearsal.simulators.google.api.server import Answer
+from gpu_cluster.rehearsal.simulators.google.compute import instances, resources
+from gpu_cluster.rehearsal.simulators.google.compute.resources import LINK
+from gpu_cluster.rehearsal.simulators.google.errors import not_found
+from gpu_cluster.tools.google_discovery import document
+
+_DISK_METRICS = {
+    "pd-standard": "DISKS_TOTAL_GB",
+    "pd-balanced": "SSD_TOTAL_GB",
+    "pd-ssd": "SSD_TOTAL_GB",
+    "hyperdisk-balanced": "HDB_TOTAL_GB",
+}
+_CPU_METRICS = {"n1": "CPUS", "e2": "CPUS", "a2": "A2_CPUS", "c2": "C2_CPUS", "c2d": "C2D_CPUS",
+                "c3": "C3_CPUS", "n2": "N2_CPUS", "n2d": "N2D_CPUS", "t2a": "T2A_CPUS",
+                "t2d": "T2D_CPUS"}  # fmt: skip
+_DISK_LIMIT = 1_000_000
+"""Sufficient for every rehearsal, as quotas of GPUs are."""
+_ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
+
+
+@cache
+def _metrics() -> list[str]:
+    """The GPU metrics that Compute Engine lists for a region. There is none for H100 and newer GPUs
+    on demand: they count against GPUS_PER_GPU_FAMILY, which it does not list."""
+    found = document("compute", "v1")
+    assert found is not None
+    listed = found.schemas["Quota"]["properties"]["metric"]["enum"]
+    ours = [
+        metric
+        for gpu_model in ACCELERATORS.values()
+        for metric in (gpu_model.quota_metric, gpu_model.quota_metric_preemptible)
+    ]
+    return [metric for metric in dict.fromkeys(ours) if metric in listed]
+
+
+def _project(call: Call) -> dict[str, Any]:
+    return {
+        "kind": "compute#project",
+        "name": call.path["project"],
+        "selfLink": LINK + call.name,
+        "quotas": [
+            _quota(call, GLOBAL_GPU_QUOTA, None),
+            _cpu_quota(call, "CPUS_ALL_REGIONS", None),
+        ],
+    }
+
+
+def _region(call: Call, name: str) -> dict[str, Any]:
+    project = "/".join(call.name.split("/")[:2])
+    zones = [zone for zone in _ZONES if region_of(zone) == name]
+    if not zones:
+        raise not_found(f"{project}/regions/{name}")
+    return {
+        "kind": "compute#region",
+        "name": name,
+        "status": "UP",
+        "selfLink": f"{LINK}{project}/regions/{name}",
+        "zones": [f"{LINK}{project}/zones/{zone}" for zone in zones],
+        "quotas": [
+            *(_quota(call, metric, name) for metric in _metrics()),
+            *(_cpu_quota(call, metric, name) for metric in sorted({*_CPU_METRICS.values()})),
+            *(_disk_quota(call, metric, name) for metric in sorted({*_DISK_METRICS.values()})),
+        ],
+    }
+
+
+def _regions(call: Call) -> dict[str, Any]:
+    rows = [_region(call, name) for name in sorted({region_of(zone) for zone in _ZONES})]
+    return resources.listed(call, "compute#regionList", rows)
+
+
+def _zone(call: Call, name: str) -> dict[str, Any]:
+    project = "/".join(call.name.split("/")[:2])
+    if name not in _ZONES:
+        raise not_found(f"{project}/zones/{name}")
+    return {
+        "kind": "compute#zone",
+        "name": name,
+        "status": "UP",
+        "selfLink": f"{LINK}{project}/zones/{name}",
+        "region": f"{LINK}{project}/regions/{region_of(name)}",
+    }
+
+
+def _zones(call: Call) -> dict[str, Any]:
+    return resources.listed(call, "compute#zoneList", [_zone(call, zone) for zone in _ZONES])
+
+
+def _quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
+    use, limit = instances.gpus_used(call.cloud, metric, region), call.cloud.limit(metric)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
+    use = sum(
+        pool.nodes * int(pool.state["config"]["diskSizeGb"])
+        for pool in call.cloud.pools()
+        if _DISK_METRICS.get(pool.state["config"]["diskType"]) == metric
+        and region_of(pool.state["locations"][0]) == region
+    )
+    limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _cpu_quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
+    rows = (
+        (one, machine_type(one.labels.get("node.kubernetes.io/instance-type", "")))
+        for one in instances.running(call.cloud)
+        if one.model == "STANDARD" and region in (None, region_of(one.zone))
+    )
+    use = sum(
+        one.count * machine.vcpu
+        for one, machine in rows
+        if machine and (region is None or _CPU_METRICS.get(machine.family) == metric)
+    )
+    limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _accelerator(call: Call, name: str, zone: str) -> dict[str, Any]:
+    return {"kind": "compute#acceleratorType", **_placed(call, "acceleratorTypes", name, zone)}
+
+
+def _machine(call: Call, name: str, zone: str) -> dict[str, Any]:
+    found = machine_type(name)
+    assert found is not None  # all of them are in the catalog
+    return {
+        "kind": "compute#machineType",
+        **_placed(call, "machineTypes", name, zone),
+        "guestCpus": found.vcpu,
+        "memoryMb": int(found.memory_gib * 1024),
+    }
+
+
+def _placed(call: Call, collection: str, name: str, zone: str) -> dict[str, Any]:
+    place = f"{LINK}projects/{call.path['project']}/zones/{zone}"
+    return {"name": name, "zone": zone, "selfLink": f"{place}/{collection}/{name}"}
+
+
+def _accelerator_zones() -> Mapping[str, Iterable[str]]:
+    return {
+        gpu_model.name: gpu_model.zones
+        for gpu_model in ACCELERATORS.values()
+        if not gpu_model.retired
+    }
+
+
+def _machine_zones() -> Mapping[str, Iterable[str]]:
+    """Every zone has every machine type without GPUs."""
+    found: dict[str, Iterable[str]] = dict.fromkeys(CPU_MACHINE_TYPES, _ZONES)
+    for machine in MACHINE_TYPES.values():
+        found[machine.name] = machine.zones or ACCELERATOR_ZONES[machine.accelerator or ""]
+    return found
+
+
+def _offered(
+    collection: str,
+    zones_of: Callable[[], Mapping[str, Iterable[str]]],
+    row: Callable[[Call, str, str], dict[str, Any]],
+) -> dict[str, Answer]:
+    """The read methods for what zones offer."""
+
+    def rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
+        for name, zones in zones_of().items():
+            for each in sorted(zones):
+                if zone in (None, each):
+                    yield row(call, name, each)
+
+    return resources.reads(collection, rows)
+
+
+METHODS: Mapping[str, Answer] = {
+    "compute.projects.get": lambda call: resources.row(call, _project(call)),
+    "compute.regions.get": lambda call: resources.row(call, _region(call, call.path["region"])),
+    "compute.regions.list": _regions,
+    "compute.zones.get": lambda call: resources.row(call, _zone(call, call.path["zone"])),
+    "compute.zones.list": _zones,
+    **_offered("acceleratorTypes", _accelerator_zones, _accelerator),
+    **_offered("machineTypes", _machine_zones, _machine),
+}

@@ -1,0 +1,172 @@
+"""The quota usage of GPU node pools on GKE Standard, and the zones that they need."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from gpu_cluster.components.catalog.gke import machine_type, region_of
+from gpu_cluster.components.cluster import ResolvedPool
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.existing_args import own_account
+from gpu_cluster.components.gke.node_account import account_id
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.settings import GkeSettings
+from gpu_cluster.components.settings.model import Settings
+from gpu_cluster.stacks.capacity import (
+    choices,
+    google_buckets,
+    google_existing,
+    google_grants,
+    google_network,
+)
+from gpu_cluster.stacks.capacity.google import (
+    KEYS,
+    GoogleQuotas,
+    Nodes,
+    needs,
+    node_needs,
+    one_node,
+)
+from gpu_cluster.stacks.capacity.google_api import GoogleApi
+from gpu_cluster.stacks.capacity.google_reservations import machine
+from gpu_cluster.stacks.capacity.offers import Wanted
+from gpu_cluster.stacks.capacity.questions import Questions
+from gpu_cluster.stacks.capacity.reserved import Wanted as Reservation
+from gpu_cluster.stacks.capacity.verdict import Finding
+from gpu_cluster.stacks.images import pulled
+
+__all__ = ["KEYS", "questions"]
+
+Pools = Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
+
+
+def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Questions:
+    """Implements `stacks.capacity.questions.Capacity`."""
+    own = settings.own
+    region = region_of(own.cluster.location)
+    quota_needs, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
+    api = GoogleApi(endpoint)
+    buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
+    cloud, reserved = GoogleQuotas(own.project, region, api), reservations(own.pools)
+    order = choices.lines(
+        own.pools,
+        reserved,
+        cloud=cloud,
+        cluster=own.cluster.name,
+        need=partial(one_node, region=region),
+    )
+    asked = Questions(
+        cloud=cloud,
+        needs=[*quota_needs, *node_needs(nodes(own), project=own.project, region=region)],
+        wanted=wanted(own.pools, region),
+        reservations=reserved,
+        notes=[*notes, *order, *far],
+        findings=buckets,
+    )
+    cluster, registry = own.cluster, settings.images.registry
+    if not isinstance(cluster, GkeClusterArgs):
+
+        def existing(owner: str) -> list[Finding]:
+            nodes = account_id(cluster.name, owner)
+            grants = (
+                google_grants.registry_findings(registry, own.project, nodes, api)
+                if own_account(cluster, own.pools)
+                else []
+            )
+            simulated = endpoint is not None
+            return [*google_existing.findings(api, settings, owner, simulated=simulated), *grants]
+
+        return replace(
+            asked, existing=existing, kubeconfig=lambda: google_existing.kubeconfig_of(api, own)
+        )
+    return replace(
+        asked,
+        wanted=[*system(cluster, region), *asked.wanted],
+        findings=[
+            *buckets,
+            *google_grants.findings(cluster, registry, project=own.project, api=api),
+            *google_network.findings(
+                cluster.network,
+                project=own.project,
+                region=region,
+                nodes=own.most_nodes,
+                images=pulled(settings),
+                api=api,
+            ),
+        ],
+    )
+
+
+def nodes(own: GkeSettings) -> dict[str, Nodes]:
+    """Pool -> its nodes at its maximum."""
+    cluster = own.cluster
+    cpu = {f"cluster.cpuPools.{name}": pool for name, pool in cluster.cpu_pools.items()}
+    plain = {"systemPool": cluster.system_pool} if isinstance(cluster, GkeClusterArgs) else {}
+    return {
+        name: Nodes(
+            machine=machine_type(pool.machine_type),
+            way="spot" if pool.spot else "on-demand",
+            disk=pool.boot_disk,
+            gigabytes=pool.disk_size_gb,
+            count=pool.max_nodes,
+        )
+        for name, pool in (plain | cpu).items()
+    } | {
+        name: Nodes(
+            machine=pool.args.machine,
+            way=pool.args.order[-1],
+            disk=pool.args.boot_disk,
+            gigabytes=pool.args.disk_size_gb,
+            count=pool.pool.bounds[1],
+        )
+        for name, pool in own.pools.items()
+    }
+
+
+def pool_gpus(pools: Pools) -> dict[str, int]:
+    """Pool -> physical GPUs at `maxNodes`."""
+    return {name: pool.pool.gpus_per_node * pool.pool.bounds[1] for name, pool in pools.items()}
+
+
+def reservations(pools: Pools) -> list[Reservation]:
+    """The reservations that pools name. GKE looks for one in each of a node pool's zones; one of
+    several choices is used in its own zone, and may have fewer machines than the pool."""
+    return [
+        Reservation(
+            pool=name,
+            reservation=pool.args.reservation,
+            types=(machine(pool.args.machine_type, pool.args.gpu_model.name, pool.args.gpus),),
+            places="zones",
+            zones=tuple(pool.places),
+            each_zone=not pool.args.fallback,
+            nodes=0 if pool.args.fallback else pool.pool.bounds[1],
+        )
+        for name, pool in pools.items()
+        if pool.args.reservation is not None
+    ]
+
+
+def system(cluster: GkeClusterArgs, region: str) -> list[Wanted]:
+    """The machine of the system nodes, and the zones that must offer it."""
+    zonal = cluster.location != region
+    zones = (cluster.location,) if zonal else tuple(cluster.zones or ())
+    machine = cluster.system_pool.machine_type
+    return [Wanted(pool="system", types=(machine,), region=region, zones=zones)]
+
+
+def wanted(pools: Pools, region: str) -> list[Wanted]:
+    """The machine of each pool's nodes, and its zones.
+
+    A machine type that includes GPUs determines the zones of these.
+    """
+    return [
+        Wanted(
+            pool=name,
+            types=(resolved.args.machine_type,)
+            if resolved.args.machine.accelerator is not None
+            else (resolved.args.machine_type, resolved.pool.accelerator),
+            region=region,
+            zones=tuple(resolved.places),
+        )
+        for name, resolved in pools.items()
+    ]

@@ -1,0 +1,171 @@
+"""Read-only requests to Google Cloud's APIs with Google's own authentication library.
+
+The generated client, google-cloud-compute, would be 70 MB for a few reads, and its releases need a
+protobuf that the policy SDK refuses.
+"""
+
+import json
+import os
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import google.auth
+import google.auth.credentials
+import google.auth.environment_vars
+import google.auth.exceptions
+import google.auth.transport.urllib3
+import urllib3
+
+from gpu_cluster.stacks.capacity.questions import on_this_machine
+from gpu_cluster.stacks.capacity.verdict import Unknown
+
+SCOPES = (
+    "https://www.googleapis.com/auth/compute.readonly",
+    "https://www.googleapis.com/auth/cloud-platform.read-only",
+)
+TIMEOUT_SECONDS = 20.0
+_NAMED = google.auth.environment_vars.CREDENTIALS
+_SERVICES = {
+    "artifactregistry": ("https://artifactregistry.googleapis.com/v1", "artifactregistry/v1"),
+    "cloudkms": ("https://cloudkms.googleapis.com/v1", "cloudkms/v1"),
+    "compute": ("https://compute.googleapis.com/compute/v1", "compute/v1"),
+    "cloudresourcemanager": (
+        "https://cloudresourcemanager.googleapis.com/v1",
+        "cloudresourcemanager/v1",
+    ),
+    "container": ("https://container.googleapis.com/v1", "container/v1"),
+    "iam": ("https://iam.googleapis.com/v1", "iam/v1"),
+    "storage": ("https://storage.googleapis.com/storage/v1", "storage/v1"),
+    # Dashboards have another API version than alert policies.
+    "monitoring": ("https://monitoring.googleapis.com", "monitoring"),
+}
+"""API -> its base URL, and its path below a simulator's URL."""
+
+
+Answered = tuple[int, Any]
+"""HTTP status, and the body as JSON; None if it is not JSON."""
+
+
+class GoogleApi:
+    """Sends requests with Application Default Credentials. `endpoint`: the URL of a simulator,
+    which gets none."""
+
+    def __init__(self, endpoint: str | None = None, scopes: Sequence[str] = SCOPES) -> None:
+        self._scopes = scopes
+        self._endpoint = endpoint.rstrip("/") if endpoint else None
+        self._http: google.auth.transport.urllib3.AuthorizedHttp | Unknown | None = None
+        self._answers: dict[tuple[str, str], Mapping[str, Any] | Unknown] = {}
+
+    def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        """The answer to a GET of a path below the API's base, requested only once; Unknown with the
+        reason if there is none."""
+        key = (service, path)
+        if key not in self._answers:
+            asked = self._ask("GET", service, path)
+            self._answers[key] = asked if isinstance(asked, Unknown) else _body(asked)
+        return self._answers[key]
+
+    def aggregated(
+        self, project: str, collection: str, wanted: str
+    ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
+        """(zone or region, resource) of everything that matches a filter, wherever it is."""
+        query = {"filter": wanted, "maxResults": "500"}
+        listed: list[tuple[str, Mapping[str, Any]]] = []
+        page = ""
+        while True:
+            text = urllib.parse.urlencode({**query, **_page_token(page)})
+            body = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
+            if isinstance(body, Unknown):
+                return body
+            for scope, part in body.get("items", {}).items():
+                location = scope.rpartition("/")[2]
+                listed += [(location, resource) for resource in part.get(collection, ())]
+            if not (page := body.get("nextPageToken", "")):
+                return listed
+
+    def listed(self, path: str) -> list[Mapping[str, Any]] | Unknown:
+        """All resources in a list of Compute Engine's, from all pages."""
+        rows: list[Mapping[str, Any]] = []
+        page = ""
+        while True:
+            text = urllib.parse.urlencode({"maxResults": "500", **_page_token(page)})
+            body = self.get("compute", f"{path}?{text}")
+            if isinstance(body, Unknown):
+                return body
+            rows += body.get("items", ())
+            if not (page := body.get("nextPageToken", "")):
+                return rows
+
+    def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
+        """Like `get`, but None for a resource that does not exist."""
+        asked = self._ask("GET", service, path)
+        if isinstance(asked, Unknown):
+            return asked
+        return None if asked[0] == 404 else _body(asked)
+
+    def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        """An IAM policy, for which Resource Manager requires a POST."""
+        verb = "POST" if service == "cloudresourcemanager" else "GET"
+        asked = self._ask(verb, service, path)
+        return asked if isinstance(asked, Unknown) else _body(asked)
+
+    def _ask(self, verb: str, service: str, path: str) -> Answered | Unknown:
+        base, simulated = _SERVICES[service]
+        url = f"{self._endpoint}/{simulated}/{path}" if self._endpoint else f"{base}/{path}"
+        try:
+            session = self._session()
+            if isinstance(session, Unknown):
+                return session
+            response = session.request(
+                verb, url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            message = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
+            return Unknown(reason=f"the Google Cloud credentials do not work: {message}")
+        except urllib3.exceptions.HTTPError as error:
+            host = "/".join(url.split("/")[:3])
+            return Unknown(reason=f"{host} does not respond ({type(error).__name__})")
+        try:
+            return response.status, json.loads(response.data)
+        except ValueError:
+            return response.status, None
+
+    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp | Unknown:
+        """An authenticated session, or why there is none; searching in vain takes seconds."""
+        if self._http is None:
+            try:
+                self._http = self._signed_in()
+            except google.auth.exceptions.DefaultCredentialsError:
+                # A file that is set explicitly takes precedence over a login, and may be wrong or
+                # missing.
+                named = os.environ.get(_NAMED)
+                instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
+                self._http = Unknown(
+                    reason=f"no Google Cloud credentials: {instead}"
+                    "run `gcloud auth application-default login`"
+                )
+        return self._http
+
+    def _signed_in(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+        if on_this_machine(self._endpoint):
+            credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+        else:
+            credentials, _ = google.auth.default(scopes=list(self._scopes))
+        authorized = google.auth.transport.urllib3.AuthorizedHttp
+        return authorized(credentials)  # type: ignore[no-untyped-call]
+
+
+def _page_token(page: str) -> dict[str, str]:
+    """The query parameters for a page; none for the first."""
+    return {"pageToken": page} if page else {}
+
+
+def _body(answered: Answered) -> Mapping[str, Any] | Unknown:
+    status, body = answered
+    is_object = isinstance(body, dict)
+    if status == 200 and is_object:
+        return body  # type: ignore[no-any-return]
+    message = body.get("error", {}).get("message", "") if is_object else ""
+    denied = "not allowed to look" if status in (401, 403) else "no answer"
+    return Unknown(reason=f"{denied}: HTTP {status} {' '.join(message.split())}".rstrip())

@@ -1,0 +1,220 @@
+"""Whether the reservations that pools name exist, and have enough machines; pure functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from gpu_cluster.stacks.capacity.verdict import Unknown
+from gpu_cluster.stacks.outcome import ExitCode, worst
+from gpu_cluster.stacks.table import table
+
+Word = Literal["enough", "later", "too little", "wrong", "unknown"]
+State = Literal["active", "later", "over"]
+_CODES: Mapping[Word, ExitCode] = {
+    "enough": ExitCode.OK,
+    "later": ExitCode.OK,
+    "too little": ExitCode.FINDING,
+    "wrong": ExitCode.FINDING,
+    "unknown": ExitCode.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A pool and the reservation that its nodes use."""
+
+    pool: str
+    reservation: str
+    """The name in the settings."""
+    types: tuple[str, ...]
+    """The cloud's names of possible machines, with what is attached to them."""
+    places: str
+    """The setting with the pool's zones or subnets."""
+    zones: tuple[str, ...]
+    each_zone: bool = False
+    """Whether each of the zones must have it, rather than one."""
+    nodes: int
+    """The pool's `maxNodes`."""
+    kind: str = "reservation"
+    """The pool's `capacityType`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A reservation as the cloud describes it."""
+
+    name: str
+    type: str
+    zone: str
+    zone_id: str = ""
+    """The zone's ID, the same in every account, if the cloud has such IDs."""
+    total: int
+    free: int
+    own: int = 0
+    """The number of its machines that are this stack's nodes."""
+    state: State
+    said: str
+    """The cloud's own name for the state."""
+    kind: str = "reservation"
+    """The `capacityType` for which it can be used."""
+    start: datetime | None = None
+    end: datetime | None = None
+    refusal: str = ""
+    """Why this project or account may not use it; empty if it may."""
+
+    @property
+    def window(self) -> str:
+        """Its start and end for people; empty if it has no end."""
+        if self.start is not None and self.state == "later":
+            return f"from {_time(self.start)}" + (f" to {_time(self.end)}" if self.end else "")
+        return f"until {_time(self.end)}" if self.end else ""
+
+
+def _time(when: datetime | None) -> str:
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """The reservation that a pool needs, and the cloud's answer."""
+
+    wanted: Wanted
+    held: tuple[Held, ...] | Unknown
+    """Empty if none has this name; several for a group, or for one name in many zones."""
+    hint: str = ""
+    """The command that lists reservations."""
+
+    @property
+    def word(self) -> Word:
+        return self._judged[0]
+
+    @property
+    def reason(self) -> str:
+        """Why the pool does not get its nodes, and what to do."""
+        return self._judged[1]
+
+    @property
+    def free(self) -> int:
+        """The number of machines that the pool could get now."""
+        held = () if isinstance(self.held, Unknown) else self.held
+        return sum(one.free for one in held if one.state == "active" and not self._unfit(one))
+
+    @property
+    def _judged(self) -> tuple[Word, str]:
+        if isinstance(self.held, Unknown):
+            return "unknown", self.held.reason
+        need = self.wanted
+        if not self.held:
+            hint = f"; {self.hint}" if self.hint else ""
+            return "wrong", (
+                f"{need.reservation} does not exist, or is not visible to this account{hint}"
+            )
+        fitting = [reservation for reservation in self.held if not self._unfit(reservation)]
+        if not fitting:
+            return "wrong", "; ".join(self._unfit(reservation) for reservation in self.held)
+        here = [reservation.zone for reservation in fitting]
+        if lacking := [zone for zone in need.zones if need.each_zone and zone not in here]:
+            return "wrong", (
+                f"{need.reservation} is not in {', '.join(lacking)}, and must be in each zone of "
+                f"the pool; set {need.places} to {', '.join(here)}"
+            )
+        return self._counted(fitting)
+
+    def _counted(self, fitting: Sequence[Held]) -> tuple[Word, str]:
+        total, nodes = sum(reservation.total for reservation in fitting), self.wanted.nodes
+        if total < nodes:
+            return "too little", (
+                f"maxNodes is {nodes}, and {self.wanted.reservation} has {total}; lower maxNodes "
+                "to that, or extend the reservation"
+            )
+        if waiting := [reservation for reservation in fitting if reservation.state == "later"]:
+            return "later", f"{waiting[0].name} is {waiting[0].said}: {waiting[0].window}"
+        free = sum(reservation.free + reservation.own for reservation in fitting)
+        if free < nodes:
+            return "too little", (
+                f"maxNodes is {nodes}, and others use {total - free} of the {total} in "
+                f"{self.wanted.reservation}"
+            )
+        return "enough", ""
+
+    def _unfit(self, one: Held) -> str:
+        """Why the pool cannot use it."""
+        need = self.wanted
+        if one.refusal:
+            return one.refusal
+        if one.kind != need.kind:
+            return f"{one.name} is for capacityType {one.kind}, and the pool has {need.kind}"
+        if one.type not in need.types:
+            return f"{one.name} is of {one.type}, and the pool has {' or '.join(need.types)}"
+        if one.zone not in need.zones and one.zone_id not in need.zones:
+            zone = f"{one.zone} ({one.zone_id})" if one.zone_id else one.zone
+            return (
+                f"{one.name} is in {zone}, and the pool in {', '.join(need.zones)}; set "
+                f"{need.places} to the reservation's zone"
+            )
+        if one.state == "over":
+            when = f" since {_time(one.end)}" if one.end else ""
+            return f"{one.name} is {one.said}{when}; " + (self.hint or "name an active one")
+        return ""
+
+    def document(self) -> dict[str, Any]:
+        held = () if isinstance(self.held, Unknown) else self.held
+        return {
+            "pool": self.wanted.pool,
+            "reservation": self.wanted.reservation,
+            "need": self.wanted.nodes,
+            "found": None if isinstance(self.held, Unknown) else [_document(one) for one in held],
+            "verdict": self.word,
+            "reason": self.reason,
+        }
+
+
+def _document(one: Held) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "capacityType": one.kind,
+        "type": one.type,
+        "zone": one.zone,
+        "zoneId": one.zone_id or None,
+        "total": one.total,
+        "free": one.free,
+        "ownUse": one.own,
+        "state": one.said,
+        "start": one.start and one.start.isoformat(),
+        "end": one.end and one.end.isoformat(),
+    }
+
+
+def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
+    """1 if a pool gets no or too few nodes, else 2 if something is not known, else 0."""
+    return worst(_CODES[result.word] for result in reserved)
+
+
+def text(reserved: Sequence[Reserved], once: str = "") -> str:
+    """The table, then a line for each that is not just enough; empty if there are none. What is not
+    known because of `once` has no line."""
+    if not reserved:
+        return ""
+    rows = [cells for result in reserved for cells in _rows(result)]
+    head = ["POOL", "RESERVATION", "TYPE", "ZONE", "NEED", "FREE", "WINDOW", "VERDICT"]
+    parts = [table(head, rows)]
+    parts += [
+        f"pool {result.wanted.pool}: {result.word}: {result.reason}"
+        for result in reserved
+        if result.reason
+        and not (once and result.reason == once)
+        and not (isinstance(result.held, Unknown) and result.held.said)
+    ]
+    return "\n".join(parts)
+
+
+def _rows(one: Reserved) -> list[list[Any]]:
+    need = one.wanted
+    if isinstance(one.held, Unknown) or not one.held:
+        return [[need.pool, need.reservation, "-", "-", need.nodes, "-", "-", one.word]]
+    return [
+        [need.pool, held.name, held.type, held.zone, need.nodes,
+         f"{held.free} of {held.total}", held.window or held.said, one.word]
+        for held in one.held
+    ]  # fmt: skip

@@ -1,0 +1,28 @@
+"""Valid names of a stack, which become parts of paths and of commands."""
+
+import re
+
+from gpu_cluster.stacks.outcome import CheckError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.ya?ml")
+
+
+class StackError(CheckError):
+    """The stack or its file cannot be used; the message says what to do."""
+
+
+def stack_name(text: str) -> str:
+    """The name, unchanged; raises StackError if it is not a valid name of a stack.
+
+    The engine accepts letters, digits, hyphens, underscores and periods, at most 100; a name that
+    begins with a period or a hyphen, or has two periods in a row, would be a path or a flag here.
+    """
+    if file := _FILE.fullmatch(text):
+        raise StackError(f"{text!r} is the file of a stack: give its name, {file[1]}")
+    if not NAME.fullmatch(text) or ".." in text:
+        raise StackError(
+            f"{text!r} is not a valid stack name: give letters, digits, hyphens, underscores and "
+            "single periods, a letter or digit first, such as dev"
+        )
+    return text

@@ -1,5 +1,0 @@
-"""The offline plugin that replaces the official Kubernetes provider, with a real API server."""
-
-from rehearsal.plugins.kubernetes.server import KubernetesProviderServer
-
-__all__ = ["KubernetesProviderServer"]
