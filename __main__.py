@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pulumi
 
-from gpu_cluster.components import owners, stack
+from gpu_cluster.components import stack
 from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings import owners
 
 # The objects created here live until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.

@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from .access import BucketDriver, ServiceAccountArgs
+from .access.service_accounts import BucketDriver, ServiceAccountArgs
 from .catalog import kubernetes as names
 from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
-from .decode import NAMESPACE, at
 from .kube.taints import CLOUD_EFFECTS, Effect
-from .limits import LABEL_KEY, LABEL_VALUE, Example, check_limits
-from .refusal import Refusal, Refusals
+from .schema.decode import NAMESPACE, at
+from .schema.limits import LABEL_KEY, LABEL_VALUE, Example, check_limits
+from .schema.refusal import Refusal, Refusals
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
 # second to import.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from .catalog.accelerators import GPUS
 from .cluster import GPU_RESOURCE, Sharing
-from .refusal import Refusal
+from .schema.refusal import Refusal
 
 
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 # Not imported at runtime: the table is also used by commands that declare nothing.
 if TYPE_CHECKING:
-    from .access import Access
+    from .access.service_accounts import Access
     from .cluster import Cluster, Metrics, ResolvedPool, Runs
-    from .refusal import Refusals
+    from .schema.refusal import Refusals
 
 
 class PlatformSettings(Protocol):

@@ -17,7 +17,7 @@ from pulumi.provider import ConstructResult, Provider
 from pulumi.provider.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from .decode import camel
+from .schema.decode import camel
 from .stack import GpuStack
 
 SCHEMA: Final = "schema.json"

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from .catalog import kubernetes as names
-from .decode import camel, type_hints
-from .limits import unwrapped
-from .refusal import Refusal, Refusals
+from .schema.decode import camel, type_hints
+from .schema.limits import unwrapped
+from .schema.refusal import Refusal, Refusals
 
 _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulumi
 
-from . import ownership
 from .batch.declare import declare_batch
 from .cluster import Cluster
-from .decode import camel
-from .deletion_protection import DeletionProtection, recording
 from .gpu.auxiliary import declare_auxiliary, declare_namespaces
 from .gpu.device_plugin import DevicePlugin
 from .gpu.driver import DriverInstaller
 from .gpu.prerequisites import Prerequisites
 from .gpu.registry import use_registry
+from .lifecycle import ownership
+from .lifecycle.deletion_protection import DeletionProtection, recording
 from .platforms import PLATFORMS
+from .schema.decode import camel
 from .settings import load
 from .settings.blocks import RUNNING
 from .settings.model import Settings

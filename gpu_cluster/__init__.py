@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 # Commands import parts of this package and must answer before an SDK is loaded.
 if TYPE_CHECKING:
-    from .components.access import ServiceAccountArgs as ServiceAccountArgs
+    from .components.access.service_accounts import ServiceAccountArgs as ServiceAccountArgs
     from .components.batch.batch_args import BatchArgs as BatchArgs
     from .components.batch.team_args import TeamArgs as TeamArgs
     from .components.batch.training_args import TrainingArgs as TrainingArgs

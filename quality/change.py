@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from gpu_cluster.components.decode import camel, type_hints
 from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.schema.decode import camel, type_hints
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
 from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig

@@ -10,9 +10,9 @@ import yaml
 
 from gpu_cluster.clouds.rows import aws, google
 from gpu_cluster.components.catalog.clouds import CLOUDS
-from gpu_cluster.components.effect import Sent
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS, NotWith
+from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from gpu_cluster.rehearsal.plugins.cloud.schema import (

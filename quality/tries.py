@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components import limits
+from gpu_cluster.components.schema import limits
 from gpu_cluster.components.settings.blocks import RUNNING
 from quality.docs.keys import Setting, choices
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from annotated_types import Ge, Interval, Le, MinLen
 
 from ..cluster import GpuPool
-from ..decode import unknown
-from ..effect import Sent
-from ..limits import DNS_LABEL, UNIQUE, limit_refusals, matching
-from ..refusal import Refusal, Refusals
+from ..schema.decode import unknown
+from ..schema.effect import Sent
+from ..schema.limits import DNS_LABEL, UNIQUE, limit_refusals, matching
+from ..schema.refusal import Refusal, Refusals
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",

@@ -13,8 +13,9 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from .. import definitions, rights
+from ..access import rights
 from ..cluster import Cluster
+from ..crds import definitions
 from . import controller_pod
 from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
 

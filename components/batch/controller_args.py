@@ -7,7 +7,7 @@ from typing import Any
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from ..catalog.images import Image
-from ..definitions import Source
+from ..crds.definitions import Source
 
 READ = ("get", "list", "watch")
 WEBHOOK_PORT = 10250

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..decode import at, decode_map, read_partly, unknown
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
-from ..limits import is_given
-from ..refusal import UNKNOWN_POOL, Keys, Refusal, Refusals
+from ..schema.decode import at, decode_map, read_partly, unknown
+from ..schema.limits import is_given
+from ..schema.refusal import UNKNOWN_POOL, Keys, Refusal, Refusals
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 

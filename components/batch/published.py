@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..access import BucketDriver
+from ..access.service_accounts import BucketDriver
 from ..cluster import GpuPool
-from ..decode import camel, decode
 from ..gpu.pod_args import Auxiliary
+from ..schema.decode import camel, decode
 from .batch_args import BatchArgs, QueueArgs
 
 SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (

@@ -9,11 +9,11 @@ from annotated_types import Ge, MinLen
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..effect import Sent
 from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
-from ..limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint, check_limits, limit_refusals
-from ..refusal import Keys, Refusal
+from ..schema.effect import Sent
+from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint, check_limits, limit_refusals
+from ..schema.refusal import Keys, Refusal
 from .batch_args import QueueArgs
 
 COHORT = "teams"

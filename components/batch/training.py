@@ -11,7 +11,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
-from ..access import BucketDriver
+from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from ..gpu.auxiliary import ROOT, declare_files

@@ -9,12 +9,12 @@ from typing import Annotated
 from annotated_types import Ge, MinLen
 
 from ..cluster import GpuPool
-from ..effect import Sent, Silent
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..gpu.resources_args import impossible
-from ..limits import VARIABLE, Hint, Limit, none_of, refusal
-from ..refusal import Refusal, Refusals, collected, raised
+from ..schema.effect import Sent, Silent
+from ..schema.limits import VARIABLE, Hint, Limit, none_of, refusal
+from ..schema.refusal import Refusal, Refusals, collected, raised
 from .batch_args import QueueRequest
 
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")

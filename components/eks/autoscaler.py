@@ -14,8 +14,8 @@ from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
+from ..access.rights import declare as declare_rights
 from ..cluster import Cluster
-from ..rights import declare as declare_rights
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .effective import once_effective

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval
 
 from ..catalog import images
-from ..decode import camel
-from ..effect import Sent
-from ..limits import IMAGE, Limit, check_limits, matching, pattern
-from ..refusal import Refusal, collected
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import IMAGE, Limit, check_limits, matching, pattern
+from ..schema.refusal import Refusal, collected
 
 Duration = Annotated[
     str,

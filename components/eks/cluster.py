@@ -7,8 +7,8 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
-from .. import ownership
 from ..catalog.eks_addons import ADDONS, Addon
+from ..lifecycle import ownership
 from ..scalers import SCALERS
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes

@@ -10,14 +10,15 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Interval, MinLen
 
-from ..access import KMS_ARN, KMS_KEY, POLICY
-from ..addresses import AuthorizedNetworks, cidr, example_warnings
+from ..access.addresses import AuthorizedNetworks, cidr, example_warnings
+from ..access.service_accounts import KMS_ARN, KMS_KEY, POLICY
 from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.eks_addons import ADDONS
-from ..decode import at
-from ..effect import Sent
-from ..limits import (
+from ..scalers import SCALERS
+from ..schema.decode import at
+from ..schema.effect import Sent
+from ..schema.limits import (
     DNS_LABEL,
     UNIQUE,
     Example,
@@ -28,9 +29,8 @@ from ..limits import (
     matching,
     one_of,
 )
-from ..on_change import NEVER, OnChange, kept
-from ..refusal import Keys, Range, Refusal, Refusals, collected
-from ..scalers import SCALERS
+from ..schema.on_change import NEVER, OnChange, kept
+from ..schema.refusal import Keys, Range, Refusal, Refusals, collected
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced

@@ -10,11 +10,11 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
-from ..decode import shown
-from ..effect import Sent
-from ..limits import POOL_NAME, UNIQUE, Hint, Limit, Order, limit_refusals
-from ..on_change import Verdict
-from ..refusal import Refusal
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit, Order, limit_refusals
+from ..schema.on_change import Verdict
+from ..schema.refusal import Refusal
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .pool_labels import NodeLabels, check_taints
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from annotated_types import Interval
 
 from ..catalog import eks as catalog
-from ..limits import Hint
-from ..refusal import Range, Refusal
+from ..schema.limits import Hint
+from ..schema.refusal import Range, Refusal
 
 STORAGE_CLASS = "gp3-encrypted"
 """The StorageClass that the stack creates."""

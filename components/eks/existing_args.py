@@ -8,10 +8,11 @@ from typing import Annotated
 
 from annotated_types import Len, MinLen
 
-from ..access import KMS_ARN
+from ..access.service_accounts import KMS_ARN
 from ..catalog import eks as catalog
-from ..effect import Sent
-from ..limits import (
+from ..scalers import SCALERS
+from ..schema.effect import Sent
+from ..schema.limits import (
     BASE64,
     DNS_LABEL,
     UNIQUE,
@@ -21,9 +22,8 @@ from ..limits import (
     limit_refusals,
     matching,
 )
-from ..on_change import OnChange
-from ..refusal import Keys, Refusal
-from ..scalers import SCALERS
+from ..schema.on_change import OnChange
+from ..schema.refusal import Keys, Refusal
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
     NAME,

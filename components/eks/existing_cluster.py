@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import data_source, ownership
+from ..access import data_source
+from ..lifecycle import ownership
 from ..scalers import SCALERS
 from . import regions
 from .cluster import EksCluster

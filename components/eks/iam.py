@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from .. import ownership
+from ..lifecycle import ownership
 from . import regions
 
 Statement = Mapping[str, Any]

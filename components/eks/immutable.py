@@ -7,7 +7,7 @@ it fails if a replacement has no rule.
 import json
 import re
 
-from ..on_change import Refusal, Verdict, kept
+from ..schema.on_change import Refusal, Verdict, kept
 from .reservation import CAPACITY_TYPES
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")

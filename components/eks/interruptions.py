@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import ownership
+from ..lifecycle import ownership
 from .iam import document
 
 _EVENTS = {

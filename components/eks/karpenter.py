@@ -14,10 +14,10 @@ from pulumi_kubernetes.core.v1 import AffinityArgsDict, EnvVarArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from .. import definitions
+from ..access.rights import declare as declare_rights
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
-from ..rights import declare as declare_rights
+from ..crds import definitions
 from .effective import once_effective
 from .existing_cluster import AnyEksCluster
 from .iam import EksRole, pod_trust, role_name

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from ..catalog import images
-from ..effect import Sent
-from ..limits import IMAGE, check_limits, limit_refusals, matching, seconds
-from ..refusal import Refusal
+from ..schema.effect import Sent
+from ..schema.limits import IMAGE, check_limits, limit_refusals, matching, seconds
+from ..schema.refusal import Refusal
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
 _DURATION = Annotated[

@@ -4,8 +4,8 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
-from .. import ownership
 from ..cluster import Cluster
+from ..lifecycle import ownership
 from . import auto_nodes
 from .cluster_args import EksClusterArgs
 from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from .. import recycling
 from ..catalog import eks as catalog
 from ..cluster import Cluster, GpuPool, Taint
+from ..lifecycle import recycling
 from ..scalers import SCALERS
 from .karpenter_args import SYSTEM_NODES, EksPoolKarpenterArgs
 

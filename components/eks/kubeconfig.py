@@ -1,7 +1,7 @@
 """The kubeconfig of an EKS cluster."""
 
+from ..access.kubeconfig import document
 from ..catalog.clouds import AWS
-from ..kubeconfig import document
 from .provider_args import AwsProviderArgs
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from .. import ownership
 from ..catalog import eks as catalog
+from ..lifecycle import ownership
 from . import regions
 from .network_args import EksNetworkArgs
 

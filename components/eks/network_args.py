@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 from annotated_types import Len, MinLen
 
-from ..addresses import cidr, is_private
+from ..access.addresses import cidr, is_private
 from ..catalog import eks as catalog
-from ..decode import camel
-from ..effect import Sent
-from ..limits import UNIQUE, Hint, limit_refusals, matching
-from ..on_change import NEVER, OnChange, if_longer
-from ..refusal import Refusal
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import UNIQUE, Hint, limit_refusals, matching
+from ..schema.on_change import NEVER, OnChange, if_longer
+from ..schema.refusal import Refusal
 from . import regions
 
 SubnetId = Annotated[

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Interval, MaxLen
 
 from ..catalog import eks as catalog
-from ..decode import camel
-from ..effect import Sent
 from ..kube import quantity
-from ..limits import (
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import (
     QUANTITY,
     QUANTITY_OR_ZERO,
     UNIQUE,
@@ -21,8 +21,8 @@ from ..limits import (
     one_of,
     sysctl_for_pods,
 )
-from ..on_change import Loss, OnChange
-from ..refusal import Refusal
+from ..schema.on_change import Loss, OnChange
+from ..schema.refusal import Refusal
 
 _USER_DATA = 12 * 1024
 """EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read

@@ -18,8 +18,8 @@ from pulumi_aws.eks import (
     NodeGroupWarmPoolConfigArgsDict,
 )
 
-from .. import ownership
 from ..cluster import GpuPool, ResolvedPool
+from ..lifecycle import ownership
 from .autoscaler_tags import autoscaler_tags, resource_tags
 from .existing_args import AnyEksClusterArgs
 from .node_repair_args import EksNodeRepairArgs

@@ -9,10 +9,10 @@ from annotated_types import Ge, Interval
 
 from ..catalog.accelerators import GPUS
 from ..catalog.data_sheets import DATA_SHEETS
-from ..decode import camel
-from ..effect import Sent
-from ..limits import Limit, check_limits, limit_refusals
-from ..refusal import Refusal
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import Limit, check_limits, limit_refusals
+from ..schema.refusal import Refusal
 
 Count = Annotated[int, Ge(1)]
 Percentage = Annotated[int, Interval(ge=1, le=100)]

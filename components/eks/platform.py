@@ -7,9 +7,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ..cluster import ClaimVolume, Cluster, Runs
-from ..on_change import change_rules
-from ..replacement import LastingSettings
+from ..lifecycle.replacement import LastingSettings
 from ..scalers import SCALERS
+from ..schema.on_change import change_rules
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from ..access import ServiceAccountArgs
+from ..access.service_accounts import ServiceAccountArgs
 from . import regions
 from .effective import once_effective
 from .iam import EksRole, Statement, document, pod_trust, role_name

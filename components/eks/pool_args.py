@@ -12,14 +12,14 @@ from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
-from ..decode import at, camel, shown
 from ..discovery import discovery_labels
-from ..effect import Sent, Silent
-from ..fallback import check_keys
-from ..limits import UNIQUE, Example, Hint, Limit, Order, limit_refusals, none_of, one_of
-from ..on_change import OnChange
-from ..refusal import Range, Refusal, Refusals, collected
 from ..scalers import SCALERS, NotWith, check_scaler
+from ..schema.decode import at, camel, shown
+from ..schema.effect import Sent, Silent
+from ..schema.fallback import check_keys
+from ..schema.limits import UNIQUE, Example, Hint, Limit, Order, limit_refusals, none_of, one_of
+from ..schema.on_change import OnChange
+from ..schema.refusal import Range, Refusal, Refusals, collected
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes

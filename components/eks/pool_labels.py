@@ -6,8 +6,8 @@ from typing import Annotated
 from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, POOL_LABEL, Taint
-from ..limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
-from ..refusal import Refusal
+from ..schema.limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
+from ..schema.refusal import Refusal
 
 
 def _length(key: str) -> str | None:

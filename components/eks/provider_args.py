@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..refusal import Refusal
+from ..schema.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pulumi
 
 from ..catalog import eks as catalog
-from ..refusal import Refusal
 from ..scalers import Scaler
+from ..schema.refusal import Refusal
 
 _AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
 _BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from ..catalog.eks import InstanceType
-from ..limits import matching
-from ..refusal import Keys, Refusal, collected
+from ..schema.limits import matching
+from ..schema.refusal import Keys, Refusal, collected
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {

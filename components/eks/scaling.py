@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
-from .. import recycling
+from ..lifecycle import recycling
 from ..scalers import SCALERS
 from .releases import check_version
 

@@ -6,14 +6,14 @@ from datetime import date
 from functools import partial
 from ipaddress import IPv4Network
 
-from ..access import Access, BucketDriver, Disks
+from ..access.service_accounts import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
 from ..catalog import eks_regions
 from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warnings, resolved
-from ..decode import NAMESPACE, at, required
-from ..refusal import Refusal, Refusals
 from ..scalers import SCALERS
+from ..schema.decode import NAMESPACE, at, required
+from ..schema.refusal import Refusal, Refusals
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies

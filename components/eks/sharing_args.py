@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 
 from ..catalog.accelerators import GPUS
-from ..effect import Sent
-from ..limits import Limit, check_limits
-from ..refusal import Refusal
+from ..schema.effect import Sent
+from ..schema.limits import Limit, check_limits
+from ..schema.refusal import Refusal
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 62)

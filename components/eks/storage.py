@@ -10,9 +10,9 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
-from .. import ownership
 from ..cluster import ClaimVolume, Cluster, Disk
-from ..kept_disks import refusing_lost_disks
+from ..lifecycle import ownership
+from ..lifecycle.kept_disks import refusing_lost_disks
 from ..scalers import SCALERS
 from .disk_args import STORAGE_CLASS
 from .existing_args import AnyEksClusterArgs

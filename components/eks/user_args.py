@@ -7,12 +7,12 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
 
-from ..access import PRINCIPAL, iam_name
+from ..access.service_accounts import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
-from ..decode import shown
-from ..effect import Sent
-from ..limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, limit_refusals, pattern
-from ..refusal import Keys, Refusal
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, limit_refusals, pattern
+from ..schema.refusal import Keys, Refusal
 
 # IAM Identity Center's roles have a path:
 # docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html, 2026-11-26.

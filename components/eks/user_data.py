@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cluster import Sharing, Taint
-from ..decode import camel
-from ..refusal import Refusal
+from ..schema.decode import camel
+from ..schema.refusal import Refusal
 from .node_args import EksKubeletArgs
 
 EVICTION = {

@@ -11,9 +11,9 @@ from typing import Annotated
 from annotated_types import Ge
 
 from ..catalog import eks as catalog
-from ..effect import Sent
-from ..limits import Example, Hint, Limit, limit_refusals, one_of
-from ..refusal import Refusal, collected
+from ..schema.effect import Sent
+from ..schema.limits import Example, Hint, Limit, limit_refusals, one_of
+from ..schema.refusal import Refusal, collected
 
 _STATES = ("stopped", "running")
 

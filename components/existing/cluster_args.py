@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import yaml
 
-from ..decode import MaybeOutput
-from ..effect import Sent
 from ..kube import credentials
-from ..limits import DNS_LABEL, limit_refusals
-from ..refusal import Refusal
+from ..schema.decode import MaybeOutput
+from ..schema.effect import Sent
+from ..schema.limits import DNS_LABEL, limit_refusals
+from ..schema.refusal import Refusal
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",

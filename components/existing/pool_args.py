@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
-from ..effect import Sent, Silent
-from ..limits import LABEL_VALUE, Hint, Labels, limit_refusals
-from ..refusal import Refusal
 from ..scalers import SCALERS
+from ..schema.effect import Sent, Silent
+from ..schema.limits import LABEL_VALUE, Hint, Labels, limit_refusals
+from ..schema.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

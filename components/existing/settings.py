@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..access import Access
+from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
-from ..decode import NAMESPACE, at, is_output
-from ..refusal import Refusal, Refusals
+from ..schema.decode import NAMESPACE, at, is_output
+from ..schema.refusal import Refusal, Refusals
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 

@@ -14,9 +14,9 @@ from typing import Any
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool, Taint
-from ..decode import NAMESPACE
-from ..refusal import Refusal
 from ..scalers import NotWith
+from ..schema.decode import NAMESPACE
+from ..schema.refusal import Refusal
 from . import reservation as reservations
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
 
-from ..addresses import AuthorizedNetworks, example_warnings
+from ..access.addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
 from ..catalog.dates import holds
-from ..decode import shown
-from ..effect import Sent
-from ..limits import (
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import (
     POOL_NAME,
     UNIQUE,
     Limit,
@@ -23,8 +23,8 @@ from ..limits import (
     matching,
     pattern,
 )
-from ..on_change import Kept, OnChange, Verdict, kept
-from ..refusal import Refusal, Refusals
+from ..schema.on_change import Kept, OnChange, Verdict, kept
+from ..schema.refusal import Refusal, Refusals
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs

@@ -6,8 +6,8 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from .. import recycling
 from ..cluster import Cluster
+from ..lifecycle import recycling
 from ..scalers import SCALERS
 
 

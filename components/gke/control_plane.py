@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import ownership
+from ..lifecycle import ownership
 from .cluster_args import GkeControlPlaneArgs
 from .kubeconfig import kubeconfig
 from .network import GkeNetwork

@@ -10,9 +10,9 @@ from annotated_types import Ge, Interval
 
 from ..catalog import gke as catalog
 from ..cluster import POOL_LABEL, Taint
-from ..decode import shown
-from ..effect import Sent
-from ..limits import (
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import (
     LABEL_KEY,
     LABEL_VALUE,
     UNIQUE,
@@ -22,7 +22,7 @@ from ..limits import (
     matching,
     node_label_key,
 )
-from ..on_change import Verdict
+from ..schema.on_change import Verdict
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 

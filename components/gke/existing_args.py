@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
-from ..effect import Sent, Silent
-from ..limits import BASE64, POOL_NAME, Limit, limit_refusals, matching
-from ..on_change import OnChange
-from ..refusal import Refusal
+from ..schema.effect import Sent, Silent
+from ..schema.limits import BASE64, POOL_NAME, Limit, limit_refusals, matching
+from ..schema.on_change import OnChange
+from ..schema.refusal import Refusal
 from .cluster_args import (
     LABEL_KEY,
     LABEL_VALUE,

@@ -6,8 +6,9 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import data_source, ownership
+from ..access import data_source
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
+from ..lifecycle import ownership
 from .cpu_pool import GkeCpuPool
 from .existing_args import FoundCluster, GkeExistingClusterArgs, gcloud, no_dns, own_account, unfit
 from .kubeconfig import kubeconfig

@@ -7,10 +7,10 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from .. import ownership
 from ..catalog import charts_and_alerts
 from ..catalog.charts_and_alerts import GROUPINGS, Alert, Grouping, Measure, Unit
 from ..catalog.metrics import Source
+from ..lifecycle import ownership
 from .gpu_monitoring_args import GkeGpuMonitoringArgs
 
 _UNITS: Mapping[Unit, str] = {"%": "%", "MiB": "MiBy"}

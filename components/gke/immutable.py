@@ -6,7 +6,7 @@ it fails if a replacement has no rule.
 
 from ipaddress import IPv4Network
 
-from ..on_change import ChangeRules, Verdict
+from ..schema.on_change import ChangeRules, Verdict
 
 
 def unless_grown(old: str, new: str) -> Verdict:

@@ -1,7 +1,7 @@
 """The kubeconfig of a GKE cluster."""
 
+from ..access.kubeconfig import document
 from ..catalog.clouds import GOOGLE
-from ..kubeconfig import document
 
 
 def kubeconfig(*, name: str, endpoint: str, ca_certificate: str | None = None) -> str:

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ..catalog import gke as catalog
-from ..decode import shown
-from ..effect import Sent
-from ..limits import Example, Limit, check_limits, pattern
-from ..on_change import OnChange
-from ..refusal import Range, Refusal, unknown_value
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import Example, Limit, check_limits, pattern
+from ..schema.on_change import OnChange
+from ..schema.refusal import Range, Refusal, unknown_value
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 

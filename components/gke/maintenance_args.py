@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen
 
-from ..decode import shown
-from ..effect import Sent
-from ..limits import Example, Limit, limit_refusals, matching, pattern
-from ..refusal import Refusal
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import Example, Limit, limit_refusals, matching, pattern
+from ..schema.refusal import Refusal
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(

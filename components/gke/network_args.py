@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from ..addresses import cidr
-from ..decode import camel
-from ..effect import Sent
-from ..limits import limit_refusals, matching
-from ..on_change import NEVER, OnChange
-from ..refusal import Refusal
+from ..access.addresses import cidr
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import limit_refusals, matching
+from ..schema.on_change import NEVER, OnChange
+from ..schema.refusal import Refusal
 from .immutable import unless_grown
 from .sign_in import PROJECT
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Interval
 
 from ..catalog.gke import MachineType
-from ..decode import camel
-from ..effect import Sent
 from ..kube import quantity
-from ..limits import (
+from ..schema.decode import camel
+from ..schema.effect import Sent
+from ..schema.limits import (
     DURATION,
     UNIQUE,
     Limit,
@@ -31,8 +31,8 @@ from ..limits import (
     seconds,
     sysctl_for_pods,
 )
-from ..on_change import Kept, OnChange, Verdict
-from ..refusal import Range, Refusal, collected
+from ..schema.on_change import Kept, OnChange, Verdict
+from ..schema.refusal import Range, Refusal, collected
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))

@@ -4,7 +4,7 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
-from .. import ownership, recycling
+from ..lifecycle import ownership, recycling
 from ..scalers import SCALERS
 from .node_account import account_id
 

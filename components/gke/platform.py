@@ -6,9 +6,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ..cluster import Cluster, Runs
-from ..on_change import change_rules
-from ..replacement import LastingSettings
+from ..lifecycle.replacement import LastingSettings
 from ..scalers import SCALERS
+from ..schema.on_change import change_rules
 from .class_spec import class_spec
 from .cluster import GkeCluster
 from .cluster_args import GkeClusterArgs

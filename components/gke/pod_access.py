@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from ..access import ServiceAccountArgs, bucket_claim
+from ..access.service_accounts import ServiceAccountArgs, bucket_claim
 from ..catalog.gke_volumes import FILESTORE, volume_class
 from ..cluster import Runs
-from ..ownership import description
+from ..lifecycle.ownership import description
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
 """The roles that Cloud Storage FUSE needs for a read-only mount, and for one that writes.

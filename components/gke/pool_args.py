@@ -25,11 +25,12 @@ from ..cluster import (
     Toleration,
     check_fixed,
 )
-from ..decode import at
 from ..discovery import discovery_labels
-from ..effect import Sent
-from ..fallback import check_keys, dearest
-from ..limits import (
+from ..scalers import SCALERS, NotWith, check_scaler
+from ..schema.decode import at
+from ..schema.effect import Sent
+from ..schema.fallback import check_keys, dearest
+from ..schema.limits import (
     IMAGE,
     LABEL_KEY,
     LABEL_VALUE,
@@ -40,9 +41,8 @@ from ..limits import (
     node_label_key,
     one_of,
 )
-from ..on_change import OnChange, kept
-from ..refusal import Range, Refusal, Refusals, collected, raised
-from ..scalers import SCALERS, NotWith, check_scaler
+from ..schema.on_change import OnChange, kept
+from ..schema.refusal import Range, Refusal, Refusals, collected, raised
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..limits import matching, refusal
-from ..refusal import Refusal
+from ..schema.limits import matching, refusal
+from ..schema.refusal import Refusal
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, which Compute Engine uses for all names."""

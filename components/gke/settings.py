@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..access import Access
+from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, resolved
-from ..decode import NAMESPACE, at
-from ..refusal import Refusals
 from ..scalers import SCALERS
+from ..schema.decode import NAMESPACE, at
+from ..schema.refusal import Refusals
 from .classes import check_names
 from .cluster_args import GkeClusterArgs
 from .existing_args import AnyGkeClusterArgs

@@ -8,9 +8,9 @@ from annotated_types import Interval
 
 from ..catalog import gke as catalog
 from ..cluster import Sharing
-from ..effect import Sent
-from ..limits import check_limits
-from ..refusal import Range, Refusal, collected
+from ..schema.effect import Sent
+from ..schema.limits import check_limits
+from ..schema.refusal import Range, Refusal, collected
 
 _CLIENTS = Range(catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS)
 

@@ -7,8 +7,8 @@ if these name another identity, the cloud and the cluster see different ones.
 import re
 from collections.abc import Mapping
 
-from ..decode import required
-from ..limits import matching, refusal
+from ..schema.decode import required
+from ..schema.limits import matching, refusal
 
 PROJECT = matching(
     # Neither its name nor its number: the workload identity pool contains the ID.

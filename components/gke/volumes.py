@@ -3,7 +3,7 @@
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral
 """
 
-from ..access import Access, BucketDriver, VolumeClasses
+from ..access.service_accounts import Access, BucketDriver, VolumeClasses
 from ..catalog import gke_volumes as catalog
 from .existing_args import GkeExistingNetworkArgs
 from .network_args import GkeNetworkArgs

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..access import ServiceAccountArgs
+from ..access.service_accounts import ServiceAccountArgs
 from ..catalog import gke as catalog
 from ..catalog.gke_volumes import DEFAULT_CLASS, IMMEDIATE_CLASS
 from ..cluster import Runs, nvlink_warnings

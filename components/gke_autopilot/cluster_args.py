@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ..catalog import gke as catalog
-from ..effect import Sent
 from ..gke.cluster_args import GkeControlPlaneArgs, unknown_location
-from ..limits import Limit, pattern
-from ..on_change import OnChange
+from ..schema.effect import Sent
+from ..schema.limits import Limit, pattern
+from ..schema.on_change import OnChange
 
 
 def _not_a_region(location: str) -> str | None:

@@ -10,9 +10,9 @@ from ..gke.control_plane import identifier_of
 from ..gke.gpu_monitoring_args import monitoring_of
 from ..gke.pod_access import GkePodAccess
 from ..gke.storage import declare_storage
-from ..on_change import change_rules
-from ..replacement import LastingSettings
+from ..lifecycle.replacement import LastingSettings
 from ..scalers import scaler_of
+from ..schema.on_change import change_rules
 from .cluster import GkeAutopilotCluster
 from .cluster_args import GkeAutopilotArgs
 from .settings import GkeAutopilotSettings

@@ -9,16 +9,16 @@ from annotated_types import Ge
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
-from ..decode import shown
-from ..effect import Sent
-from ..fallback import check_keys
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
-from ..limits import Example, Limit, limit_refusals
-from ..refusal import Refusal
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.fallback import check_keys
+from ..schema.limits import Example, Limit, limit_refusals
+from ..schema.refusal import Refusal
 from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}

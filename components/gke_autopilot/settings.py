@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ..access import Access
+from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
-from ..decode import NAMESPACE, at
 from ..gke.classes import check_names
 from ..gke.node_account import account_id, registry_warnings
 from ..gke.sign_in import identity_warnings, project_id
 from ..gke.volumes import access
 from ..gke.warnings import warnings
-from ..refusal import Refusals
 from ..scalers import scaler_of
+from ..schema.decode import NAMESPACE, at
+from ..schema.refusal import Refusals
 from .cluster_args import GkeAutopilotArgs
 from .pool_args import GkeAutopilotPoolArgs
 

@@ -8,9 +8,9 @@ from annotated_types import Ge, MinLen
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..effect import Sent
-from ..limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
-from ..refusal import Refusal, collected, raised
+from ..schema.effect import Sent
+from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
+from ..schema.refusal import Refusal, collected, raised
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room, impossible

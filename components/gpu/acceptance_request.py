@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..catalog.data_sheets import DATA_SHEETS, DataSheet
-from ..refusal import Refusal
+from ..schema.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from ..access import BucketDriver, ServiceAccountArgs, bucket_claim
+from ..access.service_accounts import BucketDriver, ServiceAccountArgs, bucket_claim
 from ..catalog import kubernetes as names
 from ..cluster import ClaimVolume, Cluster
-from ..kept_disks import refusing_lost_disks
+from ..lifecycle.kept_disks import refusing_lost_disks
 from .pod_args import Auxiliary, NamespaceArgs
 from .pod_parts import Contents, config_map_name
 from .volume_args import VolumeClaimArgs

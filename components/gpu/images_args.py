@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..catalog import kubernetes as names
-from ..effect import Sent
-from ..limits import Limit, check_limits, pattern
+from ..schema.effect import Sent
+from ..schema.limits import Limit, check_limits, pattern
 
 
 def _not_a_registry(registry: str) -> str | None:

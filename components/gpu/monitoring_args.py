@@ -9,9 +9,9 @@ from annotated_types import Interval
 
 from ..catalog.metrics import Source
 from ..cluster import Metrics
-from ..effect import Sent
-from ..limits import Labels, limit_refusals, matching
-from ..refusal import Refusal
+from ..schema.effect import Sent
+from ..schema.limits import Labels, limit_refusals, matching
+from ..schema.refusal import Refusal
 
 CHANNEL = matching(
     "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",

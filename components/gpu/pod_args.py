@@ -6,13 +6,22 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from ..access import ServiceAccountArgs
+from ..access.service_accounts import ServiceAccountArgs
 from ..cluster import GpuPool
-from ..decode import unknown
-from ..effect import Sent
 from ..kube import quantity
-from ..limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint, limit_refusals
-from ..refusal import Keys, Refusal, Refusals, collected
+from ..schema.decode import unknown
+from ..schema.effect import Sent
+from ..schema.limits import (
+    CONFIG_KEY,
+    DNS_LABEL,
+    IMAGE,
+    SUBDOMAIN,
+    VARIABLE,
+    Env,
+    Hint,
+    limit_refusals,
+)
+from ..schema.refusal import Keys, Refusal, Refusals, collected
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 

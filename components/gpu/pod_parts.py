@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..access import BucketDriver, bucket_claim
-from ..decode import at
+from ..access.service_accounts import BucketDriver, bucket_claim
+from ..schema.decode import at
 from .pod_args import PodArgs
 from .volume_args import VolumeArgs
 

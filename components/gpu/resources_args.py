@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..cluster import GpuPool
-from ..decode import camel
 from ..kube import quantity
-from ..limits import QUANTITY, check_limits
-from ..refusal import Refusal
+from ..schema.decode import camel
+from ..schema.limits import QUANTITY, check_limits
+from ..schema.refusal import Refusal
 
 RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 """Field of `ResourcesArgs` -> the resource in a container's `resources`."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
-from ..decode import shown
-from ..effect import Sent
-from ..limits import (
+from ..schema.decode import shown
+from ..schema.effect import Sent
+from ..schema.limits import (
     DNS_LABEL,
     QUANTITY,
     SUBDOMAIN,
@@ -24,7 +24,7 @@ from ..limits import (
     limit_refusals,
     matching,
 )
-from ..refusal import Range, Refusal, Refusals
+from ..schema.refusal import Range, Refusal, Refusals
 from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))

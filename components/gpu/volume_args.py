@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ..access import BUCKET_NAME
+from ..access.service_accounts import BUCKET_NAME
 from ..catalog import kubernetes as names
-from ..effect import Sent
 from ..kube import quantity
-from ..limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, limit_refusals, none_of
-from ..refusal import Refusal
+from ..schema.effect import Sent
+from ..schema.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, limit_refusals, none_of
+from ..schema.refusal import Refusal
 
 VolumeName = Annotated[
     str,

@@ -10,11 +10,11 @@ from annotated_types import Ge, Interval
 from ..catalog import kubernetes as names
 from ..catalog.spelling import camel
 from ..cluster import GPU_RESOURCE, GpuPool
-from ..decode import shown
-from ..effect import Sent, Silent
 from ..kube import quantity
-from ..limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, is_given, matching
-from ..refusal import Refusal, Refusals, collected, raised
+from ..schema.decode import shown
+from ..schema.effect import Sent, Silent
+from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, is_given, matching
+from ..schema.refusal import Refusal, Refusals, collected, raised
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 from .resources_args import impossible

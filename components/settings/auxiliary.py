@@ -6,13 +6,13 @@ Each function raises ValueError with one line that begins with the key's path.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..access import Access, Disks, ServiceAccountArgs, VolumeClasses
+from ..access.service_accounts import Access, Disks, ServiceAccountArgs, VolumeClasses
 from ..cluster import ResolvedPool
-from ..decode import at, decode_map
 from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
-from ..refusal import Refusal, collected
+from ..schema.decode import at, decode_map
+from ..schema.refusal import Refusal, collected
 
 
 def read_accounts(

@@ -11,13 +11,12 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from ..access import ServiceAccountArgs
+from ..access.service_accounts import ServiceAccountArgs
 from ..batch.batch_args import BatchArgs
 from ..batch.load import Available, read_gpu_test, read_services, read_training_jobs, read_workloads
 from ..batch.team_args import TeamArgs
 from ..batch.training_args import TrainingArgs
 from ..cluster import GpuPool
-from ..decode import NAMESPACE
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
@@ -26,8 +25,9 @@ from ..gpu.pod_group import PodGroup
 from ..gpu.service_args import ServiceArgs
 from ..gpu.volume_args import VolumeClaimArgs
 from ..gpu.workload_args import WorkloadArgs
-from ..limits import DNS_LABEL, POOL_NAME, Limit, matching, none_of, refusal
-from ..refusal import Refusals
+from ..schema.decode import NAMESPACE
+from ..schema.limits import DNS_LABEL, POOL_NAME, Limit, matching, none_of, refusal
+from ..schema.refusal import Refusals
 
 if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites

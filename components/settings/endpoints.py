@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from ..catalog.clouds import CLOUDS
-from ..refusal import Refusal
+from ..schema.refusal import Refusal
 
 _URL = re.compile(r"\w+://[^\"'\s]+")
 _OURS = ("localhost", "127.0.0.1", "::1")

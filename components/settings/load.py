@@ -21,7 +21,12 @@ from ..batch.team_args import TeamArgs
 from ..catalog.clouds import CLOUDS
 from ..catalog.spelling import nearest
 from ..cluster import POOL_LABEL
-from ..decode import (
+from ..gpu.images_args import ImagesArgs
+from ..gpu.monitoring_args import MonitoringArgs
+from ..gpu.pod_args import Auxiliary, NamespaceArgs
+from ..platforms import PLATFORMS, WRITTEN, platform_in
+from ..scalers import default_scaler, scaler_refusals, scalers
+from ..schema.decode import (
     NAMESPACE,
     at,
     camel,
@@ -32,12 +37,8 @@ from ..decode import (
     refuse_output,
     type_hints,
 )
-from ..gpu.images_args import ImagesArgs
-from ..gpu.monitoring_args import MonitoringArgs
-from ..gpu.pod_args import Auxiliary, NamespaceArgs
-from ..limits import unwrapped
-from ..platforms import PLATFORMS, WRITTEN, platform_in
-from ..refusal import (
+from ..schema.limits import unwrapped
+from ..schema.refusal import (
     EXCLUDED_KEY,
     UNKNOWN_KEY,
     UNKNOWN_POOL,
@@ -46,7 +47,6 @@ from ..refusal import (
     Refusals,
     unknown_value,
 )
-from ..scalers import default_scaler, scaler_refusals, scalers
 from .auxiliary import check_disk_zones, read_accounts, read_claims
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
 from .endpoints import foreign_endpoints

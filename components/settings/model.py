@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar, cast
 from ..batch.batch_args import BatchArgs
 from ..batch.training_args import TrainingArgs
 from ..cluster import Disk, ResolvedPool, Runs
-from ..decode import NAMESPACE
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
@@ -15,6 +14,7 @@ from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..gpu.pod_group import PodGroup
 from ..gpu.workload_args import WorkloadArgs
 from ..platforms import PlatformSettings
+from ..schema.decode import NAMESPACE
 from .blocks import RUNNING
 
 Own = TypeVar("Own", bound=PlatformSettings)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..catalog import kubernetes as names
-from ..decode import NAMESPACE
-from ..refusal import EXCLUDED_KEY, UNKNOWN_KEY, UNKNOWN_NAMESPACE, Keys, Refusal
+from ..schema.decode import NAMESPACE
+from ..schema.refusal import EXCLUDED_KEY, UNKNOWN_KEY, UNKNOWN_NAMESPACE, Keys, Refusal
 from .blocks import BLOCKS, RUNNING
 
 _EXISTING = {"existing": True}

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from ..access import PRINCIPAL, Access, iam_name
+from ..access.service_accounts import PRINCIPAL, Access, iam_name
 from ..batch.batch_args import BatchArgs, QueueArgs
 from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
-from ..decode import NAMESPACE, at, decode, decode_map, type_hints
 from ..gpu.pod_args import NamespaceArgs
-from ..refusal import Keys, Refusal, Refusals
+from ..schema.decode import NAMESPACE, at, decode, decode_map, type_hints
+from ..schema.refusal import Keys, Refusal, Refusals
 
 PATH = f"{NAMESPACE}:teams"
 _NO_MEMBER = "is not accepted as a member here"

@@ -13,13 +13,13 @@ from typing import Any
 from ..batch.team_args import TeamQueue, check_quota, chooses_gpus
 from ..batch.training_args import TrainingArgs
 from ..catalog import kubernetes as names
-from ..decode import NAMESPACE, at, unknown
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
 from ..gpu.workload_args import GpuPodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
-from ..refusal import UNKNOWN_NAMESPACE, Keys, Refusal
+from ..schema.decode import NAMESPACE, at, unknown
+from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal
 from .blocks import RUNNING
 from .model import Settings
 

@@ -103,7 +103,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
 def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
     """The values of the options, and the user's answers; `examples`: whether a value that is not
     given may be an example."""
-    from gpu_cluster.components.decode import camel
+    from gpu_cluster.components.schema.decode import camel
     from gpu_cluster.stacks.environments import new_stack
 
     missing: list[str] = []

@@ -12,7 +12,7 @@ import yaml
 
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.ownership import AWS_TAG
+from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.aws_session import session
 from gpu_cluster.stacks.capacity.aws_account import unknown

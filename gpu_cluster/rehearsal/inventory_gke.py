@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from gpu_cluster.components.gke.existing_args import GkeExistingClusterArgs
 from gpu_cluster.components.gke.settings import GkeSettings
-from gpu_cluster.components.ownership import GOOGLE_LABEL, google_label
+from gpu_cluster.components.lifecycle.ownership import GOOGLE_LABEL, google_label
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.google_existing import found_in, has_address, kubeconfig_of

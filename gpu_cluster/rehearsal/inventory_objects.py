@@ -6,7 +6,7 @@ from typing import Any
 from gpu_cluster.components.catalog.gke_volumes import STACK_CLASSES
 from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
 from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.nodes.scalers import KARPENTER
 from gpu_cluster.stacks.live.conflicts import (

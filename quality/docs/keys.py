@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.cluster import GPU_TAINT
-from gpu_cluster.components.decode import camel, type_hints
-from gpu_cluster.components.limits import Example, unwrapped
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import unsupported
+from gpu_cluster.components.schema.decode import camel, type_hints
+from gpu_cluster.components.schema.limits import Example, unwrapped
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.tools.sections import REFERENCE, fill, table
 

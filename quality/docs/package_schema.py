@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from gpu_cluster.components import plugin
 from gpu_cluster.components.cluster import Toleration
-from gpu_cluster.components.decode import OUTPUT, annotations, camel
-from gpu_cluster.components.limits import unwrapped
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.schema.decode import OUTPUT, annotations, camel
+from gpu_cluster.components.schema.limits import unwrapped
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.components.stack import GpuStack
 from gpu_cluster.tools.sections import ROOT

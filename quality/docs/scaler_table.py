@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.decode import NAMESPACE
 from gpu_cluster.components.scalers import SCALERS, Scaler
+from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.settings.load import from_config
 from quality.faults.changes import apply
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
-from gpu_cluster.components.decode import camel
 from gpu_cluster.components.eks.provider_args import ENVIRONMENT_INSTEAD
 from gpu_cluster.components.eks.regions import REGION
 from gpu_cluster.components.gke.sign_in import PROJECT
-from gpu_cluster.components.limits import fragment, pattern, unwrapped
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
+from gpu_cluster.components.schema.decode import camel
+from gpu_cluster.components.schema.limits import fragment, pattern, unwrapped
 from gpu_cluster.components.settings.blocks import BLOCKS, ENTRY_NAMES
 from gpu_cluster.stacks.definition.files import KEYS
 from gpu_cluster.tools.sections import REFERENCE

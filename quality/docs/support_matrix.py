@@ -12,11 +12,11 @@ from gpu_cluster.components.catalog.eks import INSTANCE_TYPES, refusal
 from gpu_cluster.components.catalog.gke import ACCELERATORS
 from gpu_cluster.components.catalog.gke_machines import MACHINE_TYPES, MachineType
 from gpu_cluster.components.cluster import GpuPool
-from gpu_cluster.components.decode import camel, decode
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.refusal import UNKNOWN_KEY, Refusal
 from gpu_cluster.components.scalers import scalers, unsupported
+from gpu_cluster.components.schema.decode import camel, decode
+from gpu_cluster.components.schema.refusal import UNKNOWN_KEY, Refusal
 from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 from quality.docs import scaler_table
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.decode import decode
-from gpu_cluster.components.effect import Silent
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema.decode import decode
+from gpu_cluster.components.schema.effect import Silent
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.components.settings.remaining import steps

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpu_cluster.components.cluster import Cluster, Runs
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.refusal import Refusals
+from gpu_cluster.components.schema.refusal import Refusals
 
 CONFIG: Mapping[str, Mapping[str, str]] = {
     "gke": {"gcp:project": "my-project"},

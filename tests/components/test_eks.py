@@ -13,7 +13,7 @@ from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.eks.regions import endpoint_service
 from gpu_cluster.components.eks.settings import resolve
 from gpu_cluster.components.eks.user_args import EksUserArgs
-from gpu_cluster.components.refusal import Refusals
+from gpu_cluster.components.schema.refusal import Refusals
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.cluster import Disk, Runs
 from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from gpu_cluster.components.cluster import Taint
-from gpu_cluster.components.definitions import FIRST
+from gpu_cluster.components.crds.definitions import FIRST
 from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.karpenter_args import EksKarpenterArgs, EksPoolKarpenterArgs

@@ -13,7 +13,7 @@ from gpu_cluster.components.gke.node_identity import account_id
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from gpu_cluster.components.on_change import change_rules
+from gpu_cluster.components.schema.on_change import change_rules
 from tests.components.recording import Registration
 from tests.components.test_gke import CLUSTER, NODE_POOL, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster

@@ -17,7 +17,7 @@ from gpu_cluster.components.gke.warnings import training_warnings
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.refusal import Refusals
+from gpu_cluster.components.schema.refusal import Refusals
 from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare

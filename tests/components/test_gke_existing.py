@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.cluster import Runs
 from gpu_cluster.components.gke.cpu_pool_args import GkeCpuPoolArgs
 from gpu_cluster.components.gke.existing_args import (
@@ -19,7 +19,7 @@ from gpu_cluster.components.gke.existing_args import (
 )
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke_existing import settings as gke_existing
-from gpu_cluster.components.refusal import Refusals
+from gpu_cluster.components.schema.refusal import Refusals
 from tests.components import recording
 from tests.components.declaring import CONFIG, declared
 from tests.components.recording import Recording, record

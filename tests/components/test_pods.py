@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.gke.warnings import shared_rights
 from tests.components.recording import Recording, record
 from tests.program.environments import ANSWERS, as_engine_config, run_program, values_of

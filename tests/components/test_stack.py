@@ -14,11 +14,11 @@ import yaml
 
 import gpu_cluster
 from gpu_cluster import ExistingClusterArgs, ExistingGpuPoolArgs, GpuStack, GpuStackArgs
-from gpu_cluster.components.decode import camel
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.network_args import EksNetworkArgs
 from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.components.stack import Block, Entries
 from gpu_cluster.stacks.engine.urn import Urn

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from gpu_cluster.components.limits import fragment
+from gpu_cluster.components.schema.limits import fragment
 from quality.docs.keys import choices
 from tests.components.recording import Registration
 from tests.program.effects import leaves as leaves_of

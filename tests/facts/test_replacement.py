@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from gpu_cluster.components.catalog.clouds import CLOUDS, Cloud
-from gpu_cluster.components.effect import Sent
-from gpu_cluster.components.on_change import OnChange
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.schema.effect import Sent
+from gpu_cluster.components.schema.on_change import OnChange
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from quality.docs.keys import Setting, settings_of

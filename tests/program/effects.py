@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from gpu_cluster.components.effect import Sent
 from gpu_cluster.components.platforms import PLATFORMS, platform_in
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from gpu_cluster.stacks.definition.files import SAMPLES

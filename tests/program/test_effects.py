@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
-from gpu_cluster.components.effect import Silent
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.effect import Silent
 from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
 from quality.docs.keys import Setting
 from quality.faults.changes import table

@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from gpu_cluster.components import owners
+from gpu_cluster.components.settings import owners
 from gpu_cluster.components.settings.load import from_config, warned
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from gpu_cluster.stacks.engine.urn import Urn, of_reference

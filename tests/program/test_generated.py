@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_cluster.components import decode, limits
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema import decode, limits
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.stacks.definition.validation import refusals

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.refusal import Range, Refusal
+from gpu_cluster.components.schema.refusal import Range, Refusal
 from gpu_cluster.components.settings import load as settings
 from quality.docs.keys import Setting, choices
 from tests.program.effects import STACK_OF, Config, leaves, places, starts

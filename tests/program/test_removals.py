@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.components.decode import camel
-from gpu_cluster.components.on_change import Kept, change_rules
+from gpu_cluster.components.lifecycle.replacement import valued
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
-from gpu_cluster.components.replacement import valued
+from gpu_cluster.components.schema.decode import camel
+from gpu_cluster.components.schema.on_change import Kept, change_rules
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.stacks.definition.files import EXAMPLES
 from quality.faults.changes import MADE, changed, table

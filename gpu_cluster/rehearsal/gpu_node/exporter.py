@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpu_cluster.components.cluster import GpuPool
-from gpu_cluster.components.decode import camel
 from gpu_cluster.components.gpu.dcgm_pod import Group, spec
 from gpu_cluster.components.gpu.monitoring_args import MonitoringArgs
+from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.rehearsal.gpu_node.machine import NAME
 
 POD = "dcgm-exporter-rights"

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from gpu_cluster.components.decode import camel
-from gpu_cluster.components.decode import shown as written
 from gpu_cluster.components.gke.cluster_args import KMS_KEY
 from gpu_cluster.components.gke.existing_args import GkeExistingClusterArgs
 from gpu_cluster.components.gke.network_args import GkeNetworkArgs
 from gpu_cluster.components.gke.node_account import foreign_repository
 from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
+from gpu_cluster.components.schema.decode import camel
+from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,

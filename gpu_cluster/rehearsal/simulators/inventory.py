@@ -15,12 +15,12 @@ import yaml
 
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.cluster import GPU_TAINT, ResolvedPool
-from gpu_cluster.components.decode import camel, decode, type_hints
-from gpu_cluster.components.decode import shown as written
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.kube import quantity
+from gpu_cluster.components.schema.decode import camel, decode, type_hints
+from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.files import ROOT

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from gpu_cluster.components.catalog.gke import largest_with, zones_with
-from gpu_cluster.components.decode import shown as written
 from gpu_cluster.components.eks.reservation import ID, is_group
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.gke.reservation import parse
 from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
+from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, Network, inventory, shown, wrong
 

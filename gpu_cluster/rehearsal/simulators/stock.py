@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
-from gpu_cluster.components.decode import camel, shown, unknown
+from gpu_cluster.components.schema.decode import camel, shown, unknown
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import botocore.exceptions
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.scalers import SCALERS

@@ -13,7 +13,7 @@ from gpu_cluster.components.cluster import POOL_LABEL
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs, unfit
 from gpu_cluster.components.eks.kubeconfig import kubeconfig
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.ownership import AWS_TAG
+from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.aws_account import nodes_of, unknown

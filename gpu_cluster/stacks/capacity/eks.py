@@ -14,7 +14,7 @@ from typing import Any
 
 import botocore.exceptions
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
@@ -22,7 +22,7 @@ from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.ownership import AWS_TAG
+from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.aws_session import session

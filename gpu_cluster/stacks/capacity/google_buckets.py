@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
 

@@ -19,7 +19,7 @@ from gpu_cluster.components.gke.existing_args import (
 )
 from gpu_cluster.components.gke.kubeconfig import kubeconfig
 from gpu_cluster.components.gke.settings import GkeSettings
-from gpu_cluster.components.ownership import GOOGLE_LABEL, google_label
+from gpu_cluster.components.lifecycle.ownership import GOOGLE_LABEL, google_label
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH, NodePrice, Price
 from gpu_cluster.components.cluster import GpuPool

@@ -2,8 +2,8 @@
 
 from datetime import date
 
-from gpu_cluster.components.fallback import dearest
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
+from gpu_cluster.components.schema.fallback import dearest
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.cost.bill import Bill, Item, Part
 from gpu_cluster.stacks.cost.bill_parts import (

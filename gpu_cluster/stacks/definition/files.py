@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import yaml
 
-from gpu_cluster.components.decode import NAMESPACE
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema.decode import NAMESPACE
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.stacks.definition.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[3]

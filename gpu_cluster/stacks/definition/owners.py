@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpu_cluster.components.owners import others, owned
+from gpu_cluster.components.settings.owners import others, owned
 from gpu_cluster.stacks.definition.files import folder_of
 from gpu_cluster.stacks.definition.names import StackError
 

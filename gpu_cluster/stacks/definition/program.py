@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.decode import NAMESPACE
+from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.stacks.definition.files import document_in, read_stack, stack_file, without_secrets
 

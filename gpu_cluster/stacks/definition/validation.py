@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import (
     NO_CONFIG,

@@ -14,7 +14,7 @@ from gpu_cluster.components.catalog import gke
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.catalog.images import CUDA_SAMPLE
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN, platform_in
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.stacks.cost.gpu_offers import Offer, offers
 from gpu_cluster.stacks.definition.files import ROOT, document_in, folder_of
 from gpu_cluster.stacks.definition.names import StackError, stack_name

@@ -16,7 +16,7 @@ from gpu_cluster.components.batch.published import Published
 from gpu_cluster.components.batch.training import among_themselves, labels, spec
 from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
-from gpu_cluster.components.limits import refusal
+from gpu_cluster.components.schema.limits import refusal
 from gpu_cluster.components.settings.blocks import ENTRY_NAMES
 from gpu_cluster.stacks.outcome import CheckError
 

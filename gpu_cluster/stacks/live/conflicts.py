@@ -13,7 +13,7 @@ from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.verdict import Finding, unless_run

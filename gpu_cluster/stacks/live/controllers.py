@@ -7,7 +7,7 @@ import kubernetes.client
 
 from gpu_cluster.components.batch.batch_args import BatchArgs
 from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.stacks.live.cluster import asked, client_of, items
 
 _WORDS = {

@@ -14,7 +14,7 @@ from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.cluster import GPU_TAINT, GpuPool, Taint
 from gpu_cluster.components.kube import selectors, taints
 from gpu_cluster.components.kube.gpu_daemons import installs_driver, is_device_plugin
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.stacks.live.gpu_nodes import (
     GpuNode,
     Object,

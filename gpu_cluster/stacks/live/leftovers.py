@@ -18,7 +18,7 @@ import kubernetes.client
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.catalog.gke_volumes import FILESTORE
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.stacks.definition.files import project_name
 from gpu_cluster.stacks.definition.settings import CLUSTER, ROOT, config_of, platform_of

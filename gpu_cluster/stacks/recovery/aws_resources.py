@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpu_cluster.clouds.rows.aws import Row, filled, rows
-from gpu_cluster.components.ownership import AWS_TAG
+from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.stacks.recovery.state import check_own, check_within
 
 Inputs = Mapping[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from gpu_cluster.components.ownership import owner_of
+from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.stacks.engine.state import Deployment, identities, resources
 from gpu_cluster.stacks.recovery.aws_resources import Aws
 from gpu_cluster.stacks.recovery.clouds import recovers

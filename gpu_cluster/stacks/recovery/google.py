@@ -11,7 +11,7 @@ from typing import Any
 
 from gpu_cluster.clouds.rows.google import rows
 from gpu_cluster.components.catalog.gke import region_of
-from gpu_cluster.components.ownership import GOOGLE_LABEL
+from gpu_cluster.components.lifecycle.ownership import GOOGLE_LABEL
 from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.stacks.recovery.protocols import Clouds
 from gpu_cluster.stacks.recovery.state import Interrupted, auto_named, check_own, check_within

@@ -97,7 +97,7 @@ def test_a_kubeconfig_of_its_clusters_is_used(toy: Session) -> None:
 import json
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.kube.credentials import unsafe
-from gpu_cluster.components.kubeconfig import document
+from gpu_cluster.components.access.kubeconfig import document
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.stacks.live.cluster import client_of
 from gpu_cluster.stacks.outcome import CheckError

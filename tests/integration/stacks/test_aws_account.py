@@ -13,7 +13,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 from moto.s3.models import s3_backends
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.load import from_config

@@ -11,9 +11,9 @@ from gpu_cluster.cli.ci.preview_comment import MARK, MOST, code, comment, exit_c
 from gpu_cluster.cli.main import main
 from gpu_cluster.components.eks.releases import left_behind
 from gpu_cluster.components.eks.scaling import check_size
-from gpu_cluster.components.on_change import Kept
-from gpu_cluster.components.replacement import warnings
+from gpu_cluster.components.lifecycle.replacement import warnings
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.on_change import Kept
 from gpu_cluster.stacks.engine.plan import Change, read_plan
 from gpu_cluster.stacks.outcome import ExitCode
 

@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpu_cluster.components import decode
 from gpu_cluster.components.platforms import WRITTEN
-from gpu_cluster.components.refusal import UNKNOWN_KEY, Refusal
+from gpu_cluster.components.schema import decode
+from gpu_cluster.components.schema.refusal import UNKNOWN_KEY, Refusal
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, document_in
 from quality.docs import stack_schema

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from gpu_cluster.components.addresses import cidr, example_warnings
+from gpu_cluster.components.access.addresses import cidr, example_warnings
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.warnings import control_plane_warnings
-from gpu_cluster.components.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.load import from_config
 from tests.program.environments import config_of
 

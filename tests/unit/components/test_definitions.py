@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
-from gpu_cluster.components import definitions
 from gpu_cluster.components.batch.kueue import CONVERTED
 from gpu_cluster.components.catalog import images
+from gpu_cluster.components.crds import definitions
 from gpu_cluster.tools import definitions as pinned
 from gpu_cluster.tools.programs import program
 from gpu_cluster.tools.sections import ROOT

@@ -13,8 +13,8 @@ from gpu_cluster.components.eks.releases import (
     left_behind,
     old_toolkit,
 )
-from gpu_cluster.components.on_change import change_rules
-from gpu_cluster.components.replacement import warnings
+from gpu_cluster.components.lifecycle.replacement import warnings
+from gpu_cluster.components.schema.on_change import change_rules
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
 
-from gpu_cluster.components.decode import annotations, camel, decode, type_hints
-from gpu_cluster.components.limits import (
+from gpu_cluster.components.schema.decode import annotations, camel, decode, type_hints
+from gpu_cluster.components.schema.limits import (
     ABSOLUTE,
     DNS_LABEL,
     IMAGE,

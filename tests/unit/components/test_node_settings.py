@@ -10,7 +10,7 @@ import pytest
 from gpu_cluster.components.eks.node_args import EksKubeletArgs
 from gpu_cluster.components.eks.user_data import bottlerocket
 from gpu_cluster.components.gke.node_args import SYSCTLS, GkeLinuxArgs, _kept_whole
-from gpu_cluster.components.on_change import Kept
+from gpu_cluster.components.schema.on_change import Kept
 
 DOCUMENT = (
     Path(googleapiclient.__file__).parent / "discovery_cache" / "documents" / "container.v1.json"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.ownership import google_label
+from gpu_cluster.components.lifecycle.ownership import google_label
 from gpu_cluster.stacks.recovery import google as on_google
 from gpu_cluster.stacks.recovery.command import recover
 from gpu_cluster.stacks.recovery.state import NotOursError

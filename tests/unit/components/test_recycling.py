@@ -8,9 +8,9 @@ import pytest
 from pulumi.runtime import rpc
 from pulumi.runtime.rpc import UNKNOWN
 
-from gpu_cluster.components import recycling
 from gpu_cluster.components.eks.scaling import size_check
 from gpu_cluster.components.gke.node_identity import recycling_check
+from gpu_cluster.components.lifecycle import recycling
 from gpu_cluster.components.scalers import SCALERS
 
 SIZE = {"minSize": 0, "maxSize": 3, "desiredSize": 1}

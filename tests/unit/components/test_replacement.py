@@ -15,8 +15,11 @@ from gpu_cluster.components.gke.network_args import GkeNetworkArgs
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from gpu_cluster.components.kept_disks import lost_disks
-from gpu_cluster.components.on_change import (
+from gpu_cluster.components.lifecycle.kept_disks import lost_disks
+from gpu_cluster.components.lifecycle.replacement import valued, warnings
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import scalers
+from gpu_cluster.components.schema.on_change import (
     NEVER,
     ChangeRules,
     Refusal,
@@ -25,9 +28,6 @@ from gpu_cluster.components.on_change import (
     if_longer,
     kept,
 )
-from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.replacement import valued, warnings
-from gpu_cluster.components.scalers import scalers
 
 GKE_CLUSTER, EKS_CLUSTER = change_rules(GkeClusterArgs), change_rules(EksClusterArgs)
 EKS_POOL = change_rules(EksGpuNodeGroupArgs)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.decode import camel
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import check_scaler, scalers, unsupported
+from gpu_cluster.components.schema.decode import camel
 
 CASES = [
     (name, scaler)

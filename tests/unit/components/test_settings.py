@@ -20,14 +20,14 @@ from pulumi.runtime import config as runtime_config
 from pulumi_gcp.container import NodePoolArgs, NodePoolNodeConfigArgs
 
 from gpu_cluster.components.catalog import dates
-from gpu_cluster.components.decode import camel, no_such_key
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gpu.volume_args import VolumeArgs
 from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.refusal import Refusal
-from gpu_cluster.components.renamed import COUNTERPARTS, ELSEWHERE
+from gpu_cluster.components.schema.decode import camel, no_such_key
+from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.schema.renamed import COUNTERPARTS, ELSEWHERE
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.endpoints import foreign_endpoints
 from gpu_cluster.components.settings.validate import warnings

@@ -3,8 +3,8 @@
 import pytest
 
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
-from gpu_cluster.components.owners import owned
 from gpu_cluster.components.settings import load as settings
+from gpu_cluster.components.settings.owners import owned
 from tests.program.environments import values_of
 from tests.unit.components.test_settings import changed
 

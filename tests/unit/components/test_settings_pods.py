@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.catalog.gke_machines import MACHINE_TYPES
 from gpu_cluster.components.catalog.gke_volumes import HYPERDISK_CLASS
 from gpu_cluster.components.cluster import GpuPool

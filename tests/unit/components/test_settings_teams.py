@@ -9,8 +9,8 @@ import pytest
 from gpu_cluster.components.batch import team_limits
 from gpu_cluster.components.batch.published import Published, batch_of
 from gpu_cluster.components.batch.team_args import TeamQueue
-from gpu_cluster.components.decode import decode
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.schema.decode import decode
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.components.settings.teams import read_cluster, read_teams

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpu_cluster.components.decode import camel, decode
 from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
 from gpu_cluster.components.gke.maintenance_args import GkeMaintenanceArgs
 from gpu_cluster.components.gpu.volume_args import VolumeArgs
+from gpu_cluster.components.schema.decode import camel, decode
 from gpu_cluster.components.settings import load
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from gpu_cluster.stacks.definition.validation import refusals

@@ -18,7 +18,7 @@ SETTINGS = ("batch", "eks", "monitoring", "services", "teams")
     ("paths", "concerned"),
     [
         (  # eks: refuse a bucket's key in another partition
-            ["components/access.py", "tests/unit/components/refused_eks.yaml"],
+            ["components/access/service_accounts.py", "tests/unit/components/refused_eks.yaml"],
             {"tests/unit/components/test_settings_eks.py"},
         ),
         (  # cost: prices of C2, C3, C4, N4 and T2D nodes on GKE

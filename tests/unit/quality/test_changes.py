@@ -12,17 +12,17 @@ from typing import Any, cast, get_args
 import pytest
 import yaml
 
-from gpu_cluster.components.decode import camel
-from gpu_cluster.components.effect import Silent
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.immutable import POOL as GKE_POOL
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from gpu_cluster.components.on_change import Loss, change_rules
+from gpu_cluster.components.lifecycle.replacement import warnings as replacement_warnings
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.replacement import warnings as replacement_warnings
+from gpu_cluster.components.schema.decode import camel
+from gpu_cluster.components.schema.effect import Silent
+from gpu_cluster.components.schema.on_change import Loss, change_rules
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings import model
 from gpu_cluster.rehearsal.engine import Outcome

@@ -9,9 +9,9 @@ import pulumi
 import pytest
 import yaml
 
-from gpu_cluster.components.effect import Sent
 from gpu_cluster.components.gke.node_identity import recycling_check
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.autoscaler import STARTING

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.ownership import ANNOTATION
+from gpu_cluster.components.lifecycle.ownership import ANNOTATION
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.stacks.capacity.verdict import Finding
 from gpu_cluster.stacks.live import conflicts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpu_cluster.components.access import ServiceAccountArgs
+from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.components.owners import owned, shared
+from gpu_cluster.components.settings.owners import owned, shared
 from gpu_cluster.stacks.definition.files import SAMPLES
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.owners import refuse_shared

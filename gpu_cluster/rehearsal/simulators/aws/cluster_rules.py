@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
-from gpu_cluster.components.addresses import is_example
+from gpu_cluster.components.access.addresses import is_example
 from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.eks import subnets

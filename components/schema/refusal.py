@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ParamSpec
 
-from .catalog.spelling import nearest
+from ..catalog.spelling import nearest
 
 UNKNOWN_KEY = "unknown-key"
 """Code of a key that its block does not have."""

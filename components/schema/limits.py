@@ -19,9 +19,9 @@ from typing import Annotated, Any, cast
 
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
-from .catalog import kubernetes as names
-from .catalog.spelling import camel
-from .kube import quantity
+from ..catalog import kubernetes as names
+from ..catalog.spelling import camel
+from ..kube import quantity
 from .refusal import Range, Refusal, Refusals, narrowed, shown, unknown_value, unset
 
 

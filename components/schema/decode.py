@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
-from .catalog.spelling import camel as camel
+from ..catalog.spelling import camel as camel
 from .limits import Example, unwrapped
 from .refusal import UNKNOWN_KEY, Keys, Refusal, Refusals, narrowed, unknown_value, unset
 from .refusal import shown as shown

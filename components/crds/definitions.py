@@ -1,4 +1,4 @@
-"""The custom resource definitions of JobSet, Kueue and Karpenter, from the files in `crds`.
+"""The custom resource definitions of JobSet, Kueue and Karpenter, from the files beside this one.
 
 `python -m gpu_cluster.tools.definitions` writes those from the modules that `gpu_cluster/tools/`
 pins, so that a stack declares the same definitions that a rehearsal runs. All are under the Apache
@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from .catalog.kubernetes import BATCH_DEFINITIONS
-from .cluster import Cluster
+from ..catalog.kubernetes import BATCH_DEFINITIONS
+from ..cluster import Cluster
 
 Source = Literal["jobset", "kueue", "karpenter-aws"]
 FIRST = {**BATCH_DEFINITIONS, "karpenter-aws": "nodepools.karpenter.sh"}
@@ -58,7 +58,7 @@ def declare(
 
 def read(source: Source) -> list[dict[str, Any]]:
     """The definitions, with the schema's extensions renamed as the SDK expects."""
-    text = Path(__file__).parent.joinpath("crds", f"{source}.json").read_text()
+    text = Path(__file__).with_name(f"{source}.json").read_text()
     definitions: list[dict[str, Any]] = json.loads(text, object_hook=_renamed)["definitions"]
     return definitions
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .platforms import PLATFORMS, platform_in
+from ..platforms import PLATFORMS, platform_in
 
 _CLUSTER = "gpu-cluster:cluster"
 

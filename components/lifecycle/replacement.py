@@ -16,8 +16,8 @@ from typing import Any
 
 import pulumi
 
-from .decode import camel
-from .on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
+from ..schema.decode import camel
+from ..schema.on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
 
 _LOST: Mapping[Loss, str] = {
     "cluster": "everything in it is deleted permanently",

@@ -11,7 +11,7 @@ from typing import Any
 import pulumi
 from pulumi.runtime import rpc
 
-from .scalers import Scaler
+from ..scalers import Scaler
 
 _SECRET = rpc._special_sig_key  # noqa: SLF001 - the SDK exports no name for it
 """A map with this key is a secret or an asset, and must not be inspected."""

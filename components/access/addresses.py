@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from .limits import Limit, pattern
-from .refusal import Refusal
+from ..schema.limits import Limit, pattern
+from ..schema.refusal import Refusal
 
 _EXAMPLES = [
     ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")

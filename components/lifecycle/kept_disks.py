@@ -1,7 +1,7 @@
 """Refuses, before any change, an update that would delete the disk of one of `volumeClaims`.
 
 A preview marks the object that would be replaced but does not say that data is lost. The message
-ends with the code `GPUC-CLAIMS`, like those of `components/replacement.py`.
+ends with the code `GPUC-CLAIMS`, like those of `components/lifecycle/replacement.py`.
 """
 
 from collections.abc import Collection, Mapping

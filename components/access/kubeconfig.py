@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .catalog.clouds import Cloud
+from ..catalog.clouds import Cloud
 
 _EXEC_API = "client.authentication.k8s.io/v1beta1"
 

@@ -1,0 +1,1 @@
+"""Who reaches what: networks, kubeconfigs, permissions of controllers, identities of pods."""

@@ -1,0 +1,1 @@
+"""The custom resource definitions of JobSet, Kueue and Karpenter."""
