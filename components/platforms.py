@@ -139,7 +139,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="gpu_cluster.stacks.cost.gke",
         capacity="gpu_cluster.stacks.capacity.gke",
         environment="gpu_cluster.stacks.environments.gke",
-        inventory="gpu_cluster.rehearsal.inventory_gke",
+        inventory="gpu_cluster.rehearsal.existing.inventory_gke",
         rehearsal="gpu_cluster.rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(
@@ -181,7 +181,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="gpu_cluster.stacks.cost.eks",
         capacity="gpu_cluster.stacks.capacity.eks",
         environment="gpu_cluster.stacks.environments.eks_existing",
-        inventory="gpu_cluster.rehearsal.inventory_eks",
+        inventory="gpu_cluster.rehearsal.existing.inventory_eks",
         rehearsal="gpu_cluster.rehearsal.platforms.aws",
     ),
     "existing": Platform(

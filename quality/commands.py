@@ -14,7 +14,7 @@ from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
-    from gpu_cluster.rehearsal.provider_plugins import Choice
+    from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 
 
 @click.command(

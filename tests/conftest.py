@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from gpu_cluster.components.catalog import dates
-from gpu_cluster.rehearsal.fork_server import SHARED, launcher
+from gpu_cluster.rehearsal.engine.fork_server import SHARED, launcher
 from gpu_cluster.stacks.definition.files import use_examples
 
 # How long one example takes says more of the machine's load than of the code.

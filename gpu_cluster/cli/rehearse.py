@@ -13,7 +13,7 @@ from gpu_cluster.cli.output import aside, say
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
-    from gpu_cluster.rehearsal.provider_plugins import Choice
+    from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 
 _folder_option = click.option(
     "--folder",
@@ -74,12 +74,12 @@ def rehearse(
     """
     if revision and node:
         raise click.UsageError("--from and --node cannot be combined; drop one of the two")
-    from gpu_cluster.rehearsal import held
+    from gpu_cluster.rehearsal.folder import holder
 
-    where = (folder or held.REHEARSALS / stack).absolute()
+    where = (folder or holder.REHEARSALS / stack).absolute()
     with aside(as_json=as_json):
         _check(stack, real_node=node is not None)
-    request = held.Wanted(
+    request = holder.Wanted(
         stack=stack,
         folder=str(where),
         keep=keep,
@@ -89,7 +89,7 @@ def rehearse(
         revision=revision,
         plugins=plugins,
     )
-    code = held.run(request, quiet=as_json)
+    code = holder.run(request, quiet=as_json)
     if as_json and code in (ExitCode.OK, ExitCode.FINDING) and (where / "report.json").is_file():
         print((where / "report.json").read_text(), end="")
     return code
@@ -124,11 +124,11 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 
     Its report is kept, for instance for a change's ticket; a second run removes it too.
     """
-    from gpu_cluster.rehearsal import held
-    from gpu_cluster.rehearsal.folder import FolderError
+    from gpu_cluster.rehearsal.folder import holder
+    from gpu_cluster.rehearsal.folder.lock import FolderError
 
     try:
-        done, left = held.down(stack, (folder or held.REHEARSALS / stack).absolute())
+        done, left = holder.down(stack, (folder or holder.REHEARSALS / stack).absolute())
     except FolderError as error:
         raise CheckError(f"rehearsal of {stack}: {error}") from None
     except PermissionError as error:
@@ -144,10 +144,10 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 @linux_only
 def listed(as_json: bool) -> ExitCode:
     """List the rehearsals of this checkout, whether they run, and where their reports are."""
-    from gpu_cluster.rehearsal import held
+    from gpu_cluster.rehearsal.folder import holder
 
     def ask() -> Answer:
-        found = list(held.known())
+        found = list(holder.known())
         lines = [f"{stack}: {state}{where and '; '}{where}" for stack, state, where in found]
         nothing = "no rehearsal is running, and there are no reports"
         rows = [{"stack": stack, "state": state, "see": where} for stack, state, where in found]
@@ -172,6 +172,6 @@ def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:
     network and nodes, and what its owner runs in it that concerns the stack; nothing is changed
     there. Otherwise, kubectl is used to list the cluster's machines.
     """
-    from gpu_cluster.rehearsal.inventory_file import write
+    from gpu_cluster.rehearsal.existing.inventory_file import write
 
     print(f"wrote {write(stack, nodes, trusted=trust_kubeconfig)}")

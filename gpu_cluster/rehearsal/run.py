@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from gpu_cluster import tools
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.rehearsal import simulated
+from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.rehearsal.gpu_node import host_changes
 from gpu_cluster.rehearsal.kept import how_to_use, write_runner
 from gpu_cluster.rehearsal.processes import end_leftovers
-from gpu_cluster.rehearsal.progress import Progress
-from gpu_cluster.rehearsal.provider_plugins import Choice
-from gpu_cluster.rehearsal.report import (
+from gpu_cluster.rehearsal.report import differences
+from gpu_cluster.rehearsal.report.progress import Progress
+from gpu_cluster.rehearsal.report.report import (
     Report,
     created,
     gpu_nodes_over_time,
@@ -28,10 +28,10 @@ from gpu_cluster.rehearsal.report import (
     pod_lives,
     text,
 )
+from gpu_cluster.rehearsal.report.timeline import svg
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.cloud import Assuming
-from gpu_cluster.rehearsal.timeline import svg
 from gpu_cluster.tools import on_machine
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def make_report(
             if e.what == "refused"
         ],
         template_checks=list(run.template_checks),
-        simulated=simulated.lines(
+        simulated=differences.lines(
             events,
             run.sandbox.options.job_seconds,
             cloud=PLATFORMS[run.sandbox.program.platform].cloud is not None,
@@ -214,7 +214,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
             word: on_machine.version(found[name]) if name in found else built.version(module)
             for word, (name, module) in modules.items()
         },
-        **simulated.versions(sandbox.event_log.events),
+        **differences.versions(sandbox.event_log.events),
         **{f"{package} provider:": words for package, words in sandbox.providers.items()},
     }
 

@@ -22,18 +22,21 @@ from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.controllers import Controllers
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
-from gpu_cluster.rehearsal.engine import BIN, Engine
+from gpu_cluster.rehearsal.engine.engine import BIN, Engine
+from gpu_cluster.rehearsal.engine.program_copy import copied
+from gpu_cluster.rehearsal.engine.provider_plugins import POINTED, Choice, Plugin, chosen
+from gpu_cluster.rehearsal.engine.proxied_plugins import ProxiedPlugins
 from gpu_cluster.rehearsal.event_log import EventLog
-from gpu_cluster.rehearsal.existing import (
+from gpu_cluster.rehearsal.existing.cluster import (
     disturbed,
     owners_objects,
     with_controllers,
     with_objects,
     with_runtime_classes,
 )
-from gpu_cluster.rehearsal.folder import holder, take_over
+from gpu_cluster.rehearsal.existing.gpu_operator import GpuOperator
+from gpu_cluster.rehearsal.folder.lock import holder, take_over
 from gpu_cluster.rehearsal.gpu_node import host_changes
-from gpu_cluster.rehearsal.gpu_operator import GpuOperator
 from gpu_cluster.rehearsal.nodes.autoscaler import Autoscaler
 from gpu_cluster.rehearsal.nodes.bounds import Bounds
 from gpu_cluster.rehearsal.nodes.kwok import Kwok
@@ -43,9 +46,6 @@ from gpu_cluster.rehearsal.nodes.pods import full_name
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, kept
-from gpu_cluster.rehearsal.program_copy import copied
-from gpu_cluster.rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
-from gpu_cluster.rehearsal.proxied_plugins import ProxiedPlugins
 from gpu_cluster.rehearsal.simulators.cloud import Cloud
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,

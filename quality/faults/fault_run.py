@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
+from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.plugins.faults import Faults
-from gpu_cluster.rehearsal.provider_plugins import Choice
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.simulators.cloud import Cloud
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES

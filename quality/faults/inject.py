@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Collection
 
-from gpu_cluster.rehearsal.provider_plugins import Choice
+from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.stacks.definition.files import SAMPLES, use_examples
 from gpu_cluster.stacks.outcome import ExitCode

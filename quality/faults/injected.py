@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.stacks.engine.urn import Urn
 from quality.faults.fault_injector import Moment
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered

@@ -10,8 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.processes import ProcessError
-from gpu_cluster.rehearsal.provider_plugins import Choice
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.files import use_instead
 from gpu_cluster.stacks.outcome import CheckError

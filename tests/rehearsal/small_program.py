@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from gpu_cluster import tools
-from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal.engine.fork_server import launcher
 from gpu_cluster.stacks.definition.files import ROOT
 
 

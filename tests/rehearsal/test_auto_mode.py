@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said

@@ -13,7 +13,7 @@ import yaml
 
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
 from gpu_cluster.rehearsal.control_plane.api import STRATEGIC
-from gpu_cluster.rehearsal.report import text
+from gpu_cluster.rehearsal.report.report import text
 from gpu_cluster.rehearsal.run import POLICIES, make_report
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.engine import run_in_thread
+from gpu_cluster.rehearsal.engine.engine import run_in_thread
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from quality.faults.fault_run import FaultRunner
 from tests.rehearsal.conftest import Runners, Sandboxes, as_it_was, until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.engine import Engine, Outcome
+from gpu_cluster.rehearsal.engine.engine import Engine, Outcome
 from gpu_cluster.rehearsal.nodes.gpus import GPU
 from gpu_cluster.rehearsal.nodes.pods import phase
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.inventory_file import write_cluster
+from gpu_cluster.rehearsal.existing.inventory_file import write_cluster
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES

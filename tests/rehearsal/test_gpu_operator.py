@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.gpu_operator import NAMESPACE
+from gpu_cluster.rehearsal.existing.gpu_operator import NAMESPACE
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import inventory

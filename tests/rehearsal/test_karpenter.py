@@ -14,7 +14,7 @@ from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
 from gpu_cluster.rehearsal.nodes.autoscaler import NODE_POOLS
 from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
-from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation

@@ -8,7 +8,7 @@ instances"); GKE labels its nodes itself.
 import pytest
 
 from gpu_cluster.rehearsal.plugins.faults import Faults
-from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.engine import Engine
+from gpu_cluster.rehearsal.engine.engine import Engine
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.stacks.engine.state import resources
 from gpu_cluster.stacks.engine.urn import Urn

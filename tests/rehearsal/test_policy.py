@@ -12,7 +12,7 @@ import yaml
 
 from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.policy.pack import POLICIES
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.run import POLICIES as PACK
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.stacks.definition.files import EXAMPLES

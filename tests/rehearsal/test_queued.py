@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpu_cluster.rehearsal.nodes.queued import REQUESTS
-from gpu_cluster.rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from gpu_cluster.rehearsal.report.report import gpu_nodes_over_time, node_lives, pod_lives
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation

@@ -16,7 +16,7 @@ import yaml
 from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
 from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.rehearsal.nodes.autoscaler import EMPTY_SECONDS
-from gpu_cluster.rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from gpu_cluster.rehearsal.report.report import gpu_nodes_over_time, node_lives, pod_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import inventory

@@ -1,4 +1,4 @@
-"""The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are simulated.
+"""The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are differences.
 
 Kubelet, containerd, runc, namespaces, control groups, network and images are what they are with
 one. It needs root and the node's programs, which `make rehearse NODE=gpu` builds.
@@ -24,7 +24,7 @@ import pytest
 
 from gpu_cluster import tools
 from gpu_cluster.components.gpu.acceptance_program.report import MARKER
-from gpu_cluster.rehearsal import folder as folders
+from gpu_cluster.rehearsal.folder import lock
 from gpu_cluster.rehearsal.gpu_node import host_changes, overrides, runtime_config
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
 from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
@@ -344,12 +344,12 @@ def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path)
     """Killed without a word, its processes go at once; the rest goes with `gpu-cluster down`."""
     folder = tmp_path / "sandbox"
     command = [sys.executable, "-c", HELD, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as held:
-        assert held.stdout is not None
-        said = held.stdout.readline()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        said = holder.stdout.readline()
         node = host_changes.read(folder)
         there = node.left() if node else NOTHING
-        held.send_signal(signal.SIGKILL)
+        holder.send_signal(signal.SIGKILL)
     assert said == "up\n"
     assert node is not None
     assert there["processes"]
@@ -359,5 +359,5 @@ def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path)
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert node.left()["interfaces"] == [node.bridge]
-    folders.end(folder, "the test")
+    lock.end(folder, "the test")
     assert node.left() == NOTHING, json.dumps(node.left())

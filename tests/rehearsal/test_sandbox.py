@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.engine import Engine
-from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal.engine.engine import Engine
+from gpu_cluster.rehearsal.engine.fork_server import launcher
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import changed

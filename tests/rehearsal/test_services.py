@@ -14,7 +14,7 @@ import yaml
 from gpu_cluster.rehearsal.control_plane import keda
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
-from gpu_cluster.rehearsal.report import node_lives
+from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.program.environments import recorded, values_of

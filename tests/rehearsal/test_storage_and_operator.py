@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.gpu_operator import NAMESPACE
+from gpu_cluster.rehearsal.existing.gpu_operator import NAMESPACE
 from gpu_cluster.rehearsal.nodes.gpus import part
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.catalog.kubernetes import ZONE
-from gpu_cluster.rehearsal.report import node_lives, pod_lives
+from gpu_cluster.rehearsal.report.report import node_lives, pod_lives
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.settings import load as settings
-from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network, objects
 from gpu_cluster.stacks.capacity import aws_existing, eks, stack_capacity
 from gpu_cluster.stacks.definition.names import StackError

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network
 from gpu_cluster.stacks.capacity import aws_existing
 from tests.simulators.aws_account import Account

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.settings import load as settings
-from gpu_cluster.rehearsal import inventory_gke
+from gpu_cluster.rehearsal.existing import inventory_gke
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.plugins.faults import Faults

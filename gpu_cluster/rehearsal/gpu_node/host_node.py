@@ -8,7 +8,7 @@ from typing import Any
 
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
-from gpu_cluster.rehearsal.existing import with_real_node
+from gpu_cluster.rehearsal.existing.cluster import with_real_node
 from gpu_cluster.rehearsal.gpu_node import host_driver, overrides, pytorch, runtime_config
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Machine, NodeError

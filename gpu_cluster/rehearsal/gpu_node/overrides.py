@@ -16,7 +16,7 @@ from gpu_cluster.components.catalog.images import DEVICE_PLUGIN
 from gpu_cluster.rehearsal.gpu_node.image import PATH, Image
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
 from gpu_cluster.rehearsal.gpu_node.training import BATCH, JOBS, Training
-from gpu_cluster.rehearsal.simulated import differs
+from gpu_cluster.rehearsal.report.differences import differs
 from gpu_cluster.tools.programs import program
 
 PLUGIN = "localhost/nvidia-device-plugin:rehearsal"

@@ -14,7 +14,7 @@ from typing import Any
 from gpu_cluster.components.gpu.acceptance_args import job_name
 from gpu_cluster.components.gpu.acceptance_program.report import result_in
 from gpu_cluster.components.gpu.acceptance_program.report import text as result_text
-from gpu_cluster.rehearsal.engine import run_in_thread
+from gpu_cluster.rehearsal.engine.engine import run_in_thread
 from gpu_cluster.rehearsal.gpu_node import exporter, overrides
 from gpu_cluster.rehearsal.gpu_node.lost_worker import LostWorker
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Machine

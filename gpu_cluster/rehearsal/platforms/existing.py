@@ -1,7 +1,7 @@
 """An existing cluster: the rehearsal's own control plane, with machines in it."""
 
 from gpu_cluster.rehearsal.cloud_simulators import Rehearsed, RunningSimulator
-from gpu_cluster.rehearsal.existing import ExistingCluster, with_real_node
+from gpu_cluster.rehearsal.existing.cluster import ExistingCluster, with_real_node
 from gpu_cluster.rehearsal.simulators import inventory
 
 

@@ -19,7 +19,7 @@ from gpu_cluster.rehearsal.nodes.pods import (
     phase,
     workload,
 )
-from gpu_cluster.rehearsal.report import NodeLife, PodLife
+from gpu_cluster.rehearsal.report.report import NodeLife, PodLife
 from gpu_cluster.rehearsal.simulators.cloud import (
     SAFE_TO_EVICT,
     Cloud,

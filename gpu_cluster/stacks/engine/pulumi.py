@@ -1,6 +1,6 @@
 """The only driver of the engine's command line: its arguments, and the reasons for its errors.
 
-`rehearsal.engine` adds events and killing, `stacks.recovery.engine` the repair of a backend.
+`rehearsal.engine.engine` adds events and killing, `stacks.recovery.engine` the repair of a backend.
 
 Why not `pulumi.automation` (tried with 3.259, `onprem` on 2 busy cores): each of its `up`s queries
 the outputs twice and the history, 1.5 to 2.0 s in addition to 4.1 to 4.8 s, and reading an output

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_cluster.components.gke.kubeconfig import kubeconfig
 from gpu_cluster.components.gke.sign_in import identity_warnings
-from gpu_cluster.rehearsal.engine import BIN
+from gpu_cluster.rehearsal.engine.engine import BIN
 
 PLUGIN = BIN / "gke-gcloud-auth-plugin"
 ADC = "--use_application_default_credentials"

@@ -20,7 +20,7 @@ from pulumi.runtime.proto import (
 )
 
 from gpu_cluster.components.stack import GpuStack
-from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal.engine.fork_server import launcher
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.stacks.engine.urn import Urn
 from quality.docs import package_schema

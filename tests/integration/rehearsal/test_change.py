@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from gpu_cluster.rehearsal.change import before, changes
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
 from gpu_cluster.stacks.definition.names import StackError

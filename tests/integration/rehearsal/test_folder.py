@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from gpu_cluster.cli.main import main
-from gpu_cluster.rehearsal import folder as folders
-from gpu_cluster.rehearsal import held, processes
-from gpu_cluster.rehearsal.folder import FolderError, end, take_over
+from gpu_cluster.rehearsal import processes
+from gpu_cluster.rehearsal.folder import holder, lock
+from gpu_cluster.rehearsal.folder.lock import FolderError, end, take_over
 from gpu_cluster.rehearsal.gpu_node import host_changes
 from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
 from gpu_cluster.stacks.definition.names import StackError, stack_name
@@ -29,16 +29,17 @@ ROOT = Path(__file__).parents[3]
 HELD = """
 import sys, time
 from pathlib import Path
-from gpu_cluster.rehearsal import held, run
-from gpu_cluster.rehearsal.folder import take_over
+from gpu_cluster.rehearsal import run
+from gpu_cluster.rehearsal.folder import holder
+from gpu_cluster.rehearsal.folder.lock import take_over
 
 def hold(stack, folder, *, keep, replace, **_):
     unlock = take_over(folder, stack, kept=keep is not None, replace=replace)
     print("up", flush=True)
     time.sleep(60)
 
-run.hold, held.built = hold, lambda *names: True
-sys.exit(held._hold(held.Wanted(stack="dev", folder=sys.argv[1], keep=True), 1))
+run.hold, holder.built = hold, lambda *names: True
+sys.exit(holder._hold(holder.Wanted(stack="dev", folder=sys.argv[1], keep=True), 1))
 """
 """A rehearsal without a sandbox: the process that holds the folder."""
 
@@ -181,12 +182,12 @@ def test_a_rehearsal_that_was_killed_at_once_leaves_a_folder_that_can_be_used(
     """Its lock is there, and nothing is in it yet."""
     (tmp_path / "lock").touch()
     take_over(tmp_path, "dev")()
-    assert folders.holder(tmp_path) is not None
+    assert lock.holder(tmp_path) is not None
 
 
 def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says whose the folder is and what to do, and ends nobody."""
-    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.2)
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
         with pytest.raises(FolderError) as refused:
@@ -197,14 +198,14 @@ def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             str(refused.value),
         )
         assert first.poll() is None
-        assert folders.held(folder)
+        assert lock.held(folder)
 
 
 def test_one_that_is_not_kept_ends_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So nobody is told to bring it down."""
-    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.2)
     unlock = take_over(tmp_path / "sandbox", "dev")
     with pytest.raises(FolderError, match=r"a rehearsal of dev .* is running: wait for it, or"):
         take_over(tmp_path / "sandbox", "dev")
@@ -235,14 +236,14 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
 
 BUILDING = """
 import sys, time
-from gpu_cluster.rehearsal import held
+from gpu_cluster.rehearsal.folder import holder
 
 def built(*names):
     print("building", flush=True)
     time.sleep(60)
 
-held.built, sys.argv = built, sys.argv[2:]
-sys.exit(held.main())
+holder.built, sys.argv = built, sys.argv[2:]
+sys.exit(holder.main())
 """
 """A rehearsal that still builds its programs."""
 
@@ -250,16 +251,24 @@ sys.exit(held.main())
 def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
     """Between the command and the lock are the programs that it builds, which take minutes."""
     folder = tmp_path / "sandbox"
-    wanted = json.dumps(asdict(held.Wanted(stack="dev", folder=str(folder), keep=True)))
-    command = [sys.executable, "-c", BUILDING, "-m", "gpu_cluster.rehearsal.held", "1", wanted]
+    wanted = json.dumps(asdict(holder.Wanted(stack="dev", folder=str(folder), keep=True)))
+    command = [
+        sys.executable,
+        "-c",
+        BUILDING,
+        "-m",
+        "gpu_cluster.rehearsal.folder.holder",
+        "1",
+        wanted,
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as starting:
         assert starting.stdout is not None
         assert starting.stdout.readline() == b"building\n"
         other = tmp_path / "other"
         other.mkdir()
-        assert held.down("dev", other) == ("was not running; removed what it left", [])
+        assert holder.down("dev", other) == ("was not running; removed what it left", [])
         assert starting.poll() is None
-        assert held.down("dev", folder) == ("ended while it was starting", [])
+        assert holder.down("dev", folder) == ("ended while it was starting", [])
         assert starting.poll() is not None
 
 
@@ -273,7 +282,7 @@ def test_down_waits_for_the_process_that_has_unlocked(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        assert held.down("dev", folder) == ("ended", [])
+        assert holder.down("dev", folder) == ("ended", [])
         assert process.poll() is not None
 
 
@@ -304,7 +313,7 @@ def test_the_list_has_what_runs_and_what_has_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Other folders beside them are nobody's rehearsal."""
-    monkeypatch.setattr(held, "REHEARSALS", tmp_path)
+    monkeypatch.setattr(holder, "REHEARSALS", tmp_path)
     assert main(["list"]) == 0
     assert capsys.readouterr().out == "no rehearsal is running, and there are no reports\n"
     precious(tmp_path / "bench")
@@ -340,7 +349,7 @@ def test_what_is_another_users_is_said_in_one_line(
     def denied(*_: object) -> str:
         raise PermissionError(13, "Permission denied", "/somewhere/lock")
 
-    monkeypatch.setattr(folders, "end", denied)
+    monkeypatch.setattr(lock, "end", denied)
     assert main(["down", "dev"]) == 2
     said = "gpu-cluster down: rehearsal of dev: /somewhere/lock: permission denied\n"
     assert capsys.readouterr().err == said
@@ -357,7 +366,7 @@ def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
 MOUNTED = """
 import json, subprocess, sys
 from pathlib import Path
-from gpu_cluster.rehearsal import folder as folders
+from gpu_cluster.rehearsal.folder import lock
 from gpu_cluster.rehearsal.gpu_node import host_changes
 root = Path(sys.argv[1])
 (root / "data").mkdir()
@@ -366,8 +375,8 @@ for place in sys.argv[2:]:
     Path(place).mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "--bind", root / "data", place], check=True)
 try:
-    print(folders.end(root / "sandbox", "the test"))
-except folders.FolderError as error:
+    print(lock.end(root / "sandbox", "the test"))
+except lock.FolderError as error:
     print(error)
 print(sorted(str(path) for path in (root / "data").iterdir()))
 """
@@ -378,7 +387,7 @@ print(sorted(str(path) for path in (root / "data").iterdir()))
 def test_nothing_is_deleted_through_a_mount(place: str, tmp_path: Path) -> None:
     """Neither in a folder that the record names, nor in the rehearsal's own ones."""
     sandbox = tmp_path / "sandbox"
-    folders.take_over(sandbox, "onprem")()
+    lock.take_over(sandbox, "onprem")()
     run = host_changes.run_folder(sandbox)
     HostChanges(
         file=sandbox / "node.json",
@@ -403,10 +412,10 @@ def test_a_rehearsal_of_another_container_is_ended_there(tmp_path: Path) -> None
     """Its process ID is another process's here; the folder and its lock are shared."""
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
-        lock = json.loads((folder / "lock").read_text())
-        assert lock["namespace"] == linux.process_namespace()
-        lock["namespace"] = f"{linux.boot()} pid:[1]"
-        (folder / "lock").write_text(json.dumps(lock))
+        owner = json.loads((folder / "lock").read_text())
+        assert owner["namespace"] == linux.process_namespace()
+        owner["namespace"] = f"{linux.boot()} pid:[1]"
+        (folder / "lock").write_text(json.dumps(owner))
         with pytest.raises(FolderError, match=r"dev .* in another container, .*: end it there"):
             end(folder, "the test")
         assert first.poll() is None
@@ -416,9 +425,9 @@ def test_one_that_does_not_end_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one that waits for a disk, which not even SIGKILL ends."""
-    monkeypatch.setattr(folders, "END_SECONDS", 0.2)
-    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(folders, "_signal", lambda pid, number: None)
+    monkeypatch.setattr(lock, "END_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(lock, "_signal", lambda pid, number: None)
     with (
         holding(tmp_path / "sandbox"),
         pytest.raises(FolderError, match=r"dev .* does not end; .* is locked"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.fork_server import KILLED, LAUNCHER, SHARED, launcher
+from gpu_cluster.rehearsal.engine.fork_server import KILLED, LAUNCHER, SHARED, launcher
 from gpu_cluster.stacks.definition.files import ROOT
 
 
@@ -150,7 +150,7 @@ def test_a_program_that_dies_before_it_reads_a_signal_ends_its_launcher_quietly(
 def test_a_program_whose_launcher_dies_before_it_reads_the_exit_code_ends_quietly() -> None:
     """Its connection is reset as well, and its streams are those of the engine."""
     code = (
-        "import socket; from gpu_cluster.rehearsal.fork_server import _obey; "
+        "import socket; from gpu_cluster.rehearsal.engine.fork_server import _obey; "
         "one, other = socket.socketpair(); one.sendall(b'x'); other.close(); _obey(one)"
     )
     ended = run(sys.executable, "-c", code, cwd=ROOT)
@@ -176,7 +176,8 @@ def test_the_interpreter_is_the_launcher_for_what_a_program_starts() -> None:
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
     """And what a process that ends left, by itself; what a running one uses stays."""
-    code = "from gpu_cluster.rehearsal.fork_server import launcher; print(launcher(), flush=True)"
+    module = "gpu_cluster.rehearsal.engine.fork_server"
+    code = f"from {module} import launcher; print(launcher(), flush=True)"
     end = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     env = {name: value for name, value in os.environ.items() if name != SHARED}
     started = {"cwd": ROOT, "env": env | {"TMPDIR": str(tmp_path)}, "stdout": subprocess.PIPE}

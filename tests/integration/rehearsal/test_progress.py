@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.progress import Progress
+from gpu_cluster.rehearsal.report.progress import Progress
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import time
-from gpu_cluster.rehearsal.progress import Progress
+from gpu_cluster.rehearsal.report.progress import Progress
 with Progress() as progress:
     progress.say("pulumi up ...")
     time.sleep(1.2)
@@ -86,6 +86,7 @@ def test_only_a_terminal_has_a_width() -> None:
     with Progress() as progress:
         assert progress.width is None
     script = (
-        "from gpu_cluster.rehearsal.progress import Progress\nwith Progress() as p: print(p.width)"
+        "from gpu_cluster.rehearsal.report.progress import Progress\n"
+        "with Progress() as p: print(p.width)"
     )
     assert "80" in shown(script)

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from gpu_cluster.components.eks.network_args import EksNetworkArgs
 from gpu_cluster.components.settings.load import from_config
-from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.aws.existing_network import lay_out
 from gpu_cluster.rehearsal.simulators.inventory import network
 from gpu_cluster.stacks.capacity.aws_network import findings

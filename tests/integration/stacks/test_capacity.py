@@ -16,7 +16,7 @@ from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.provider_args import AwsProviderArgs
-from gpu_cluster.rehearsal import inventory_eks
+from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.stacks.capacity import eks as aws_quota
 from gpu_cluster.stacks.capacity import eks_addons
 from gpu_cluster.stacks.capacity import stack_capacity as quota

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gpu_cluster.cli.main import main
-from gpu_cluster.rehearsal import inventory_file
+from gpu_cluster.rehearsal.existing import inventory_file
 from gpu_cluster.stacks.definition import files
 from gpu_cluster.stacks.definition import settings as stack
 from gpu_cluster.stacks.definition.files import read_stack

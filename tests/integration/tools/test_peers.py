@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal import proxied_plugins
 from gpu_cluster.rehearsal.control_plane import mounted, pod_network
 from gpu_cluster.rehearsal.control_plane.pki import make_pki
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.engine import proxied_plugins
 from gpu_cluster.rehearsal.nodes import bounds
 from gpu_cluster.rehearsal.plugins import language_host
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer

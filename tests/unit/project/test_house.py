@@ -112,13 +112,13 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
 
 
 BY_PROCESS_ID = {
-    "gpu_cluster/rehearsal/folder.py:_signal": "the lock names the holder's namespace",
-    "gpu_cluster/rehearsal/fork_server.py:_obey": "this process",
+    "gpu_cluster/rehearsal/folder/lock.py:_signal": "the lock names the holder's namespace",
+    "gpu_cluster/rehearsal/engine/fork_server.py:_obey": "this process",
     "gpu_cluster/rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
     "gpu_cluster/rehearsal/processes.py:kill_tree": "a child that was not waited for",
     "gpu_cluster/rehearsal/processes.py:visible": "compares the namespaces",
-    "gpu_cluster/rehearsal/progress.py:_end_without_reader": "this process",
-    "gpu_cluster/rehearsal/progress.py:print": "this process",
+    "gpu_cluster/rehearsal/report/progress.py:_end_without_reader": "this process",
+    "gpu_cluster/rehearsal/report/progress.py:print": "this process",
     "gpu_cluster/stacks/recovery/lock.py:_alive": "proves nothing alone: the module's docstring",
 }
 """Function that finds a process by its ID -> why the ID is that process's. Elsewhere it may be that
@@ -144,12 +144,12 @@ def test_a_process_id_is_only_used_where_it_is_valid() -> None:
 
 WITH_THE_USERS_ENVIRONMENT = {
     "gpu_cluster/rehearsal/change.py": "git, in the user's checkout",
-    "gpu_cluster/rehearsal/fork_server.py": "a copy of it gets the environment of its launcher",
+    "gpu_cluster/rehearsal/engine/fork_server.py": "a copy of it gets its launcher's environment",
     "gpu_cluster/rehearsal/gpu_node/machine.py": "nvidia-smi",
     "gpu_cluster/rehearsal/gpu_node/pytorch.py": "the machine's own Python, and ldd",
-    "gpu_cluster/rehearsal/held.py": "builds programs, through a proxy; its clients use none",
-    "gpu_cluster/rehearsal/inventory_file.py": "reads the user's real cluster",
-    "gpu_cluster/rehearsal/proxied_plugin.py": "the engine's environment",
+    "gpu_cluster/rehearsal/folder/holder.py": "builds programs, through a proxy",
+    "gpu_cluster/rehearsal/existing/inventory_file.py": "reads the user's real cluster",
+    "gpu_cluster/rehearsal/engine/proxied_plugin.py": "the engine's environment",
 }
 """File of the rehearsal that starts a program without saying its environment -> why it may."""
 
@@ -183,10 +183,10 @@ DOORS = {
     "policy/__main__.py": "the policy pack",
     "quality/__main__.py": "maintains the project itself",
     "quality/bench/gpu/__main__.py": "runs on a machine with a GPU, alone",
-    "gpu_cluster/rehearsal/fork_server.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/engine/fork_server.py": "a process of the rehearsal",
     "gpu_cluster/rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/held.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/proxied_plugin.py": "a process around each official plugin",
+    "gpu_cluster/rehearsal/folder/holder.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/engine/proxied_plugin.py": "a process around each official plugin",
     "gpu_cluster/stacks/definition/changed.py": "runs before anything is installed",
     "gpu_cluster/tools/__main__.py": "runs before anything is installed",
     "gpu_cluster/tools/checkout.py": "puts the command beside the interpreter",

@@ -25,7 +25,7 @@ from gpu_cluster.components.schema.effect import Silent
 from gpu_cluster.components.schema.on_change import Loss, change_rules
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings import model
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from gpu_cluster.stacks.engine.plan import Change as Planned

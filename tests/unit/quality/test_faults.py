@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_cluster.rehearsal.engine import Outcome
+from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from quality.faults import workers
 from quality.faults.changes import Effect

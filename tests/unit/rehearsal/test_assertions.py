@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.report import NodeLife, PodLife
+from gpu_cluster.rehearsal.report.report import NodeLife, PodLife
 from gpu_cluster.rehearsal.simulators.cloud import TemplateComparison
 from gpu_cluster.rehearsal.verify import assertions
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot

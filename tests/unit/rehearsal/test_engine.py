@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.engine import _EventReader, _with_subject, reasons
+from gpu_cluster.rehearsal.engine.engine import _EventReader, _with_subject, reasons
 
 URN = (
     "urn:pulumi:dev::gpu-cluster::gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool::gpu"

@@ -5,7 +5,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from gpu_cluster.rehearsal.gpu_operator import GpuOperator, daemon_set
+from gpu_cluster.rehearsal.existing.gpu_operator import GpuOperator, daemon_set
 from gpu_cluster.rehearsal.nodes.gpus import (
     conflicts,
     gpu_parts,

@@ -20,7 +20,7 @@ from gpu_cluster.rehearsal.nodes.node_registration import GROUP, by_instance
 from gpu_cluster.rehearsal.nodes.nodes import Nodes
 from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
-from gpu_cluster.rehearsal.report import node_lives, pod_lives
+from gpu_cluster.rehearsal.report.report import node_lives, pod_lives
 from gpu_cluster.rehearsal.simulators.cloud import (
     Cloud,
     NodeGroup,

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from gpu_cluster import tools
-from gpu_cluster.rehearsal import provider_plugins
+from gpu_cluster.rehearsal.engine import provider_plugins
+from gpu_cluster.rehearsal.engine.provider_plugins import POINTED, chosen
 from gpu_cluster.rehearsal.plugins import official
-from gpu_cluster.rehearsal.provider_plugins import POINTED, chosen
 from gpu_cluster.stacks.outcome import CheckError
 
 

@@ -14,10 +14,10 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from gpu_cluster.rehearsal.engine.proxied_plugins import ProxiedPlugins
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.plugins.official import running
-from gpu_cluster.rehearsal.proxied_plugins import ProxiedPlugins
 from gpu_cluster.tools.scripts import script
 
 PLUGIN = script("""\

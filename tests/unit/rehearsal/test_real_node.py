@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.catalog import images
-from gpu_cluster.rehearsal.existing import ExistingCluster, with_real_node
+from gpu_cluster.rehearsal.existing.cluster import ExistingCluster, with_real_node
 from gpu_cluster.rehearsal.gpu_node import (
     cgroups,
     host_changes,

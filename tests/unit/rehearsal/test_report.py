@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpu_cluster.rehearsal import simulated
 from gpu_cluster.rehearsal.event_log import Event, EventLog
-from gpu_cluster.rehearsal.report import (
+from gpu_cluster.rehearsal.report import differences
+from gpu_cluster.rehearsal.report.report import (
     Report,
     created,
     gpu_nodes_over_time,
@@ -16,7 +16,7 @@ from gpu_cluster.rehearsal.report import (
     pod_lives,
     text,
 )
-from gpu_cluster.rehearsal.timeline import svg
+from gpu_cluster.rehearsal.report.timeline import svg
 from gpu_cluster.tools.programs import program
 
 
@@ -291,7 +291,7 @@ def runs(program: str, image: str) -> Event:
 
 def test_what_is_simulated_is_said() -> None:
     """A Job that succeeded here has run nothing."""
-    lines = simulated.lines([], 5.0)
+    lines = differences.lines([], 5.0)
     assert lines == [
         "containers: no program runs, and no image is pulled; a Job's pods succeed after 5 s, "
         "every other pod is ready at once"
@@ -304,13 +304,13 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
     """The stack's version and the one that could be built are two facts."""
     version = program("kueue").version()
     same = [runs("kueue", f"registry.k8s.io/kueue/kueue:{version}")]
-    assert simulated.lines(same, 5.0)[1:] == []
+    assert differences.lines(same, 5.0)[1:] == []
     other = [runs("kueue", "mirror.example:5000/kueue:v9.9.9")]
-    assert simulated.lines(other, 5.0)[1:] == [
+    assert differences.lines(other, 5.0)[1:] == [
         f"Kueue: the stack has v9.9.9, but this machine ran {version}, which can be built here"
     ]
     pinned = [runs("jobset", "registry.k8s.io/jobset/jobset@sha256:00")]
-    assert "the stack has sha256:00" in simulated.lines(pinned, 5.0)[1]
+    assert "the stack has sha256:00" in differences.lines(pinned, 5.0)[1]
 
 
 @pytest.mark.parametrize(
@@ -327,18 +327,18 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
 )
 def test_another_minor_of_kubernetes_is_said(stack: str, ran: str, said: list[str]) -> None:
     """A rehearsal has one control plane, whatever the stack's version; patches are alike."""
-    assert simulated.lines([], 5.0, kubernetes=(stack, ran))[1:] == said
+    assert differences.lines([], 5.0, kubernetes=(stack, ran))[1:] == said
 
 
 def test_assumptions_of_the_cloud_are_in_the_report() -> None:
     """A change whose effect no source describes is one line of its own."""
-    lines = simulated.lines([], 5.0, assumptions=["node pool gpu: not known"])
+    lines = differences.lines([], 5.0, assumptions=["node pool gpu: not known"])
     assert "  - node pool gpu: not known" in text(report(simulated=lines))
 
 
 def test_the_quota_of_a_simulated_cloud_is_nobodys() -> None:
     """Whoever reads that a rehearsal passed must not take it for the account's quota."""
-    (line,) = simulated.lines([], 5.0, cloud=True)[1:]
+    (line,) = differences.lines([], 5.0, cloud=True)[1:]
     assert line.startswith("quotas: sufficient for every pool at its maximum; gpu-cluster cap")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.report import PodLife
+from gpu_cluster.rehearsal.report.report import PodLife
 from gpu_cluster.rehearsal.verify.workers import crowded, reachable
 from tests.unit.rehearsal.rehearsed import GPU, pod
 

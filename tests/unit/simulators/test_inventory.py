@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.rehearsal.existing import ExistingCluster
-from gpu_cluster.rehearsal.inventory_file import from_nodes, partitioned, with_gpus
-from gpu_cluster.rehearsal.program_copy import prepared
+from gpu_cluster.rehearsal.engine.program_copy import prepared
+from gpu_cluster.rehearsal.existing.cluster import ExistingCluster
+from gpu_cluster.rehearsal.existing.inventory_file import from_nodes, partitioned, with_gpus
 from gpu_cluster.rehearsal.simulators.google_inventory import networks, node_accounts
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,

@@ -11,7 +11,7 @@ import pytest
 
 from gpu_cluster.components.catalog import images
 from gpu_cluster.components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
-from gpu_cluster.rehearsal.engine import BIN
+from gpu_cluster.rehearsal.engine.engine import BIN
 from gpu_cluster.stacks.definition import settings as stack
 from gpu_cluster.stacks.live import gpu_survey as gpus
 from gpu_cluster.stacks.live.cluster import client_of, items

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from gpu_cluster.rehearsal.report import NodeLife, PodLife, Report
+from gpu_cluster.rehearsal.report.report import NodeLife, PodLife, Report
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1120, 300, 24, 26, 84
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"

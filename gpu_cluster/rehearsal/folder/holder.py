@@ -17,21 +17,21 @@ from pathlib import Path
 import psutil
 
 from gpu_cluster import tools
-from gpu_cluster.rehearsal import folder as folders
-from gpu_cluster.rehearsal.folder import FolderError, Holder
+from gpu_cluster.rehearsal.engine.provider_plugins import Choice
+from gpu_cluster.rehearsal.folder import lock
+from gpu_cluster.rehearsal.folder.lock import FolderError, Holder
 from gpu_cluster.rehearsal.gpu_node import host_changes
 from gpu_cluster.rehearsal.gpu_node.machine import NodeError, look
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.processes import ProcessError, visible
-from gpu_cluster.rehearsal.progress import Progress
-from gpu_cluster.rehearsal.provider_plugins import Choice
+from gpu_cluster.rehearsal.report.progress import Progress
 from gpu_cluster.stacks.definition.files import read_stack
 from gpu_cluster.stacks.definition.owners import refuse_shared
 from gpu_cluster.stacks.outcome import CheckError, ExitCode
 from gpu_cluster.tools import linux
 from gpu_cluster.tools.__main__ import main as run_tools
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 REHEARSALS = ROOT / ".rehearsal"
 
 
@@ -62,7 +62,7 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
     command = [
         sys.executable,
         "-m",
-        "gpu_cluster.rehearsal.held",
+        "gpu_cluster.rehearsal.folder.holder",
         str(writing),
         json.dumps(asdict(wanted)),
     ]
@@ -102,19 +102,19 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
     if not folder.exists() and not folder.is_symlink():
         config = read_stack(ROOT, stack).get("config")  # the error names the existing stacks
         refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
-    starting = [] if folders.held(folder) else _starting(folder)
+    starting = [] if lock.held(folder) else _starting(folder)
     for process in starting:
         process.terminate()
     if starting:
-        psutil.wait_procs(starting, folders.END_SECONDS)
-        folders.end(folder, f"gpu-cluster down {stack}")
+        psutil.wait_procs(starting, lock.END_SECONDS)
+        lock.end(folder, f"gpu-cluster down {stack}")
         return "ended while it was starting", []
-    node = host_changes.read(folder) if folders.holder(folder) else None
-    running = folders.holder(folder) if folders.held(folder) else None
+    node = host_changes.read(folder) if lock.holder(folder) else None
+    running = lock.holder(folder) if lock.held(folder) else None
     ending = [process for process in visible() if running and process.pid == running.pid]
-    done = folders.end(folder, f"gpu-cluster down {stack}")
+    done = lock.end(folder, f"gpu-cluster down {stack}")
     # It ends a moment after it has unlocked, and looks like one that starts.
-    psutil.wait_procs(ending, folders.END_SECONDS)
+    psutil.wait_procs(ending, lock.END_SECONDS)
     return done, [line for lines in node.left().values() for line in lines] if node else []
 
 
@@ -125,14 +125,14 @@ def _starting(folder: Path) -> list[psutil.Process]:
     for process in visible():
         with suppress(psutil.Error):  # it has ended, or belongs to another user
             command = process.cmdline()
-            if "gpu_cluster.rehearsal.held" in command and wanted in command[-1]:
+            if "gpu_cluster.rehearsal.folder.holder" in command and wanted in command[-1]:
                 found.append(process)
     return found
 
 
 def known() -> Iterator[tuple[str, str, str]]:
     """The rehearsals of this checkout: stack, its state or result, and its kubeconfig or report."""
-    for folder, holder, running in folders.rehearsals(REHEARSALS):
+    for folder, holder, running in lock.rehearsals(REHEARSALS):
         yield folder.name, *_state(folder, holder, running)
 
 
@@ -172,7 +172,7 @@ def _hold(wanted: Wanted, answer: int) -> int:
         nonlocal ended
         if not ended:
             ended = True
-            if by := folders.ended_by(folder):
+            if by := lock.ended_by(folder):
                 print(f"rehearsal of {wanted.stack}: ended by {by}", file=sys.stderr, flush=True)
             raise SystemExit(130)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from gpu_cluster import tools
-from gpu_cluster.rehearsal import processes, secrets_key
-from gpu_cluster.rehearsal.fork_server import launcher
+from gpu_cluster.rehearsal import processes
+from gpu_cluster.rehearsal.engine import secrets_key
+from gpu_cluster.rehearsal.engine.fork_server import launcher
 from gpu_cluster.rehearsal.processes import kill_tree, spawn_supervised
 from gpu_cluster.stacks.engine.pulumi import Pulumi
 from gpu_cluster.stacks.engine.state import ROOT_TYPE, Row, in_backend

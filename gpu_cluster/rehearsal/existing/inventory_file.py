@@ -16,7 +16,7 @@ from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.rehearsal import inventory_objects
+from gpu_cluster.rehearsal.existing import inventory_objects
 from gpu_cluster.rehearsal.simulators import google_inventory
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,

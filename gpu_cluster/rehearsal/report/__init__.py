@@ -1,0 +1,1 @@
+"""What a rehearsal shows: its progress, its report, its timeline."""
