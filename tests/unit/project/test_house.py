@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_the_contracts_are_about_every_room() -> None:
     """A new folder with Python files is in the contracts too."""
     folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert folders == {*CONTRACTS["root_packages"], "components", "tests"} == {*ROOMS, "tests"}
+
+
+def test_a_newcomer_meets_few_files_and_folders() -> None:
+    """Ten modules at a root, and ten folders of the tree (docs/adr/0014-folders.md)."""
+    for root in (ROOT, ROOT / "components", ROOT / "gpu_cluster", ROOT / "gpu_cluster/rehearsal"):
+        assert len([*root.glob("*.py")]) <= 10, root
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    folders = {name.partition("/")[0] for name in tracked.stdout.splitlines() if "/" in name}
+    assert 5 < len({name for name in folders if not name.startswith(".")}) <= 10
 
 
 def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> None:
