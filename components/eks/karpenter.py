@@ -50,19 +50,18 @@ class Karpenter(pulumi.ComponentResource):
         cluster: Cluster,
         eks: AnyEksCluster,
         region: str,
-        node_role: pulumi.Input[str],
         key: str | None,
         replicas: int,
         gates: Collection[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_role`: the ARN of the role that it
-        gives to nodes. `key`: the ARN of the KMS key of their disks. `replicas`: default number of
+        """`key`: the ARN of the KMS key of the nodes' disks. `replicas`: default number of
         controllers. `gates`: feature gates to enable."""
         super().__init__("gpu-cluster:eks:Karpenter", name, None, opts)
+        assert eks.node_role is not None
         child = pulumi.ResourceOptions(parent=self)
         interruptions = EksInterruptions(f"{cluster.name[:34]}-{name}", opts=child)
-        rights = pulumi.Output.all(node_role, interruptions.queue.arn).apply(
+        rights = pulumi.Output.all(eks.node_role.arn, interruptions.queue.arn).apply(
             lambda known: policy(cluster.name, region, node_role=known[0], queue=known[1], key=key)
         )
         role = EksRole(

@@ -39,7 +39,6 @@ def declare_karpenter(
             cluster=cluster,
             eks=eks,
             region=settings.region,
-            node_role=eks.node_role.arn,
             key=args.disks_encryption_key,
             replicas=min(args.system_pool.min_nodes, 2) if args.system_pool else 2,
             gates=gates(settings, repair=args.karpenter.node_repair),

@@ -9,6 +9,7 @@ import boto3
 
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.simulators.aws import AwsCloud
+from gpu_cluster.rehearsal.simulators.aws.account import Existing
 from gpu_cluster.rehearsal.simulators.inventory import EksCluster, Network
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Plane
@@ -49,9 +50,7 @@ class Account:
         self.cloud = AwsCloud(
             control_plane=self.plane,
             faults=self.faults,
-            reservations=reservations,
-            existing=existing,
-            cluster=cluster,
+            existing=Existing(network=existing, cluster=cluster, reservations=reservations),
             rehearsed=rehearsed,
         )
         self.clients: dict[str, Any] = {}

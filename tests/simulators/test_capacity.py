@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpu_cluster.cli.main import main
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.inventory import network
 from gpu_cluster.rehearsal.simulators.reservations import Reservation, reservations
 from gpu_cluster.stacks.definition.files import INSTEAD
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_block_is_said(
 def reserved(
     changed: list[Reservation], capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, list[Any]]:
-    cloud = GoogleCloud(control_plane=Plane(), reservations=changed)
+    cloud = GoogleCloud(control_plane=Plane(), existing=Existing(reservations=changed))
     api = serve_api(cloud)
     try:
         return asked("reserved", api.endpoint, capsys)

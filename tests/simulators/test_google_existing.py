@@ -16,7 +16,7 @@ from gpu_cluster.rehearsal.existing import inventory_gke
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.plugins.faults import Faults
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER as CLUSTERS
 from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
 from gpu_cluster.rehearsal.simulators.google_inventory import gke_cluster, networks
@@ -44,7 +44,8 @@ class Made:
         own = read()
         cluster = gke_cluster("on-gke", own)[0]
         assert cluster is not None
-        self.cloud = GoogleCloud(control_plane=Plane(), existing=networks("on-gke", own)[0])
+        existing = Existing(networks=networks("on-gke", own)[0])
+        self.cloud = GoogleCloud(control_plane=Plane(), existing=existing)
         self.cloud.open(replace(cluster, **given))
         self.api = serve_api(self.cloud)
         (self.row,) = self.cloud.of(CLUSTERS)

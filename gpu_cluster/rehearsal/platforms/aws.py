@@ -9,7 +9,7 @@ from gpu_cluster.rehearsal.plugins import aws
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
 from gpu_cluster.rehearsal.simulators import inventory
 from gpu_cluster.rehearsal.simulators.aws import AwsCloud
-from gpu_cluster.rehearsal.simulators.aws.account import Bucket
+from gpu_cluster.rehearsal.simulators.aws.account import Bucket, Existing
 from gpu_cluster.rehearsal.simulators.blocks import sizes
 from gpu_cluster.rehearsal.simulators.reservations import reservations
 from gpu_cluster.rehearsal.simulators.stock import machine_types, stock
@@ -69,32 +69,34 @@ def serve(of: Rehearsed) -> RunningSimulator:
     cloud = AwsCloud(
         control_plane=of.control_plane,
         faults=of.faults,
-        existing=network,
-        cluster=foreign,
-        reservations=reserved,
-        buckets={
-            # If a stack names keys, its buckets are encrypted with one of them.
-            name: Bucket(key=next(iter(account.bucket_keys), ""))
-            for account in accounts.values()
-            for name in account.buckets
-        },
+        existing=Existing(
+            network=network,
+            cluster=foreign,
+            reservations=reserved,
+            buckets={
+                # If a stack names keys, its buckets are encrypted with one of them.
+                name: Bucket(key=next(iter(account.bucket_keys), ""))
+                for account in accounts.values()
+                for name in account.buckets
+            },
+            stock=stock(
+                of.stack,
+                of.inventories,
+                machine="instanceType",
+                ways=("spot", "on-demand"),
+                machines=machine_types(of.settings.own if of.settings and not foreign else None),
+            ),
+            blocks=sizes(
+                of.stack,
+                of.inventories,
+                located=[row.name for row in INSTANCE_TYPES.values() if row.located],
+                machine="instanceType",
+            ),
+        ),
         on_access=admit,
         people=admins,
         quota_suffices=True,
         rehearsed=not of.standalone,
-        stock=stock(
-            of.stack,
-            of.inventories,
-            machine="instanceType",
-            ways=("spot", "on-demand"),
-            machines=machine_types(of.settings.own if of.settings and not foreign else None),
-        ),
-        blocks=sizes(
-            of.stack,
-            of.inventories,
-            located=[row.name for row in INSTANCE_TYPES.values() if row.located],
-            machine="instanceType",
-        ),
     )
     ending.callback(cloud.close)
     if foreign is not None and of.settings is not None:

@@ -36,24 +36,26 @@ def serve(of: Rehearsed) -> RunningSimulator:
     cloud = google.GoogleCloud(
         control_plane=of.control_plane,
         faults=of.faults,
-        existing=existing,
-        reservations=reserved,
+        existing=google.Existing(
+            networks=existing,
+            reservations=reserved,
+            buckets=buckets(of.stack, of.inventories),
+            not_granted=not_granted(of.stack, of.inventories),
+            accounts=accounts,
+            stock=stock(
+                of.stack,
+                of.inventories,
+                ways=get_args(Capacity),
+                machines=machine_types(of.settings.own if of.settings and not foreign else None),
+            ),
+            blocks=sizes(
+                of.stack,
+                of.inventories,
+                located=[row.name for row in MACHINE_TYPES.values() if row.located],
+                machine="machineType",
+            ),
+        ),
         quota_suffices=True,
-        buckets=buckets(of.stack, of.inventories),
-        not_granted=not_granted(of.stack, of.inventories),
-        accounts=accounts,
-        stock=stock(
-            of.stack,
-            of.inventories,
-            ways=get_args(Capacity),
-            machines=machine_types(of.settings.own if of.settings and not foreign else None),
-        ),
-        blocks=sizes(
-            of.stack,
-            of.inventories,
-            located=[row.name for row in MACHINE_TYPES.values() if row.located],
-            machine="machineType",
-        ),
     )
     if foreign is not None:
         cloud.open(foreign)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.faults import Faults
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.google.api.server import Request
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from gpu_cluster.rehearsal.simulators.stock import Stock
@@ -43,9 +43,8 @@ class GoogleStack(Engine):
         self.cloud = GoogleCloud(
             control_plane=self.plane,
             faults=faults,
-            reservations=reservations,
+            existing=Existing(reservations=reservations, stock=stock),
             quota_suffices=quota_suffices,
-            stock=stock,
         )
         self.api = api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)

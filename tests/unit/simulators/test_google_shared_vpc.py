@@ -8,7 +8,7 @@ import pytest
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.simulators.cloud import Wanted
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.google_inventory import Missing, Networks, Out, Subnetwork
 from tests.unit.plugins.offline_engine import Engine, Plane, Refused
 from tests.unit.simulators.google_stack import CLUSTER, GoogleStack, cluster
@@ -35,7 +35,7 @@ class SharedStack(GoogleStack):
         )
         there = Networks(service_project="p", subnetworks=[subnetwork], missing=frozenset(missing))
         self.plane = Plane()
-        self.cloud = GoogleCloud(control_plane=self.plane, existing=there)
+        self.cloud = GoogleCloud(control_plane=self.plane, existing=Existing(networks=there))
         self.api = serve_api(self.cloud)
         settings = gcp.settings_for(
             self.api.environment, faults=Faults(), changed=self.cloud.notify

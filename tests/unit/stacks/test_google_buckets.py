@@ -3,7 +3,7 @@
 import pytest
 
 from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
+from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 from gpu_cluster.rehearsal.simulators.google_inventory import Bucket
@@ -16,7 +16,8 @@ def asked(
     bucket: Bucket, right: str = "write", *, region: str = "us-central1", only: bool = False
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """What is found of the bucket `data` as (word, reason), and the notes."""
-    api = serve_api(GoogleCloud(control_plane=Plane(), buckets={"data": bucket}))
+    existing = Existing(buckets={"data": bucket})
+    api = serve_api(GoogleCloud(control_plane=Plane(), existing=existing))
     account = ServiceAccountArgs(
         buckets={"data": right},  # type: ignore[dict-item]
         this_cluster_only=only,

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,30 +80,37 @@ class Asking(threading.local):
         self.depth -= 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """The content of an account before its first request."""
+
+    network: Network | None = None
+    cluster: EksCluster | None = None
+    reservations: Sequence[Reservation] = ()
+    buckets: Mapping[str, Bucket] = field(default_factory=dict)
+    stock: Sequence[Stock] = ()
+    """Instances in limited number."""
+    blocks: Sizes = field(default_factory=dict)
+    """Where in the network instances are."""
+
+
 class Account:
     """Hold `lock` for a consistent view. `served_account.serve` gives it an API."""
 
     def __init__(
         self,
-        existing: Network | None = None,
+        existing: Existing | None = None,
         *,
-        cluster: EksCluster | None = None,
-        reservations: Sequence[Reservation] = (),
-        buckets: Mapping[str, Bucket] | None = None,
         control_plane: ControlPlane | None = None,
         faults: ApiFaults | None = None,
         changed: Callable[[], None] = lambda: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
-        stock: Sequence[Stock] = (),
-        blocks: Sizes | None = None,
         rehearsed: bool = True,
     ) -> None:
-        """`existing`, `cluster`, `reservations`, `buckets`: what exists before anything is created.
-        `changed` is called, without the lock, after every request that changed something. `people`:
-        ARNs of roles and users that exist although they were not created here. With
+        """`changed` is called, without the lock, after every request that changed something.
+        `people`: ARNs of roles and users that exist although they were not created here. With
         `quota_suffices`, every node group can grow to its maximum unless `faults` sets a quota.
-        `stock`: instances in limited number. `blocks`: where in the network instances are.
         `rehearsed`: whether a stack's order of operations is tried here: a call that AWS accepts
         but that breaks a node group is refused, and node groups are judged when they are created;
         otherwise they have a while to become able to join."""
@@ -118,11 +125,10 @@ class Account:
         self.rehearsed = rehearsed
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
-        self.existing = existing
-        self.existing_cluster = cluster
-        self.reservations = {reservation.name: reservation for reservation in reservations}
+        self.existing = existing = existing or Existing()
+        self.reservations = {reservation.name: reservation for reservation in existing.reservations}
         """Reservations by ID."""
-        self.buckets = dict(buckets or {})
+        self.buckets = dict(existing.buckets)
         """Buckets by name."""
         self.images: dict[str, Any] = {}
         self.image_architectures: dict[str, str] = {}
@@ -131,8 +137,8 @@ class Account:
         self.attempts: dict[str, list[tuple[str, str]]] = {}
         """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no
         instance; only changes from the previous request."""
-        self.blocks = blocks or {}
-        self.stock = Stocks(stock)
+        self.blocks = existing.blocks
+        self.stock = Stocks(existing.stock)
         self.pods: dict[str, Pod] = {}
         """Access key -> the pod that got it through pod identity."""
         self.authorize: Callable[[str, str, Mapping[str, Any]], None] = lambda *_: None

@@ -13,7 +13,7 @@ from gpu_cluster.rehearsal.simulators.aws import (
     nodes,
     topology,
 )
-from gpu_cluster.rehearsal.simulators.aws.account import Account, Bucket, Pod
+from gpu_cluster.rehearsal.simulators.aws.account import Account, Existing, Pod
 from gpu_cluster.rehearsal.simulators.aws.addons import (
     taints_taken_off,
     why_unenforced,
@@ -56,7 +56,6 @@ from gpu_cluster.rehearsal.simulators.aws.scaling import (
 from gpu_cluster.rehearsal.simulators.aws.served_account import serve
 from gpu_cluster.rehearsal.simulators.aws.states import states
 from gpu_cluster.rehearsal.simulators.aws.warm_pools import warm_starts
-from gpu_cluster.rehearsal.simulators.blocks import Sizes
 from gpu_cluster.rehearsal.simulators.cloud import (
     ApiFaults,
     AutoMode,
@@ -73,9 +72,6 @@ from gpu_cluster.rehearsal.simulators.cloud import (
     not_as_before,
     storage_class,
 )
-from gpu_cluster.rehearsal.simulators.inventory import EksCluster, Network
-from gpu_cluster.rehearsal.simulators.reservations import Reservation
-from gpu_cluster.rehearsal.simulators.stock import Stock
 
 _POLL_SECONDS = 0.05
 
@@ -88,15 +84,10 @@ class AwsCloud:
         *,
         control_plane: ControlPlane,
         faults: ApiFaults | None = None,
-        existing: Network | None = None,
-        cluster: EksCluster | None = None,
-        reservations: Sequence[Reservation] = (),
-        buckets: Mapping[str, Bucket] | None = None,
+        existing: Existing | None = None,
         on_access: Callable[[bool], None] = lambda granted: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
-        stock: Sequence[Stock] = (),
-        blocks: Sizes | None = None,
         rehearsed: bool = True,
     ) -> None:
         """The arguments of `Account`, and `on_access`."""
@@ -116,16 +107,11 @@ class AwsCloud:
         """UIDs of deleted claims whose volume the driver has not deleted yet."""
         self.account = Account(
             existing,
-            cluster=cluster,
-            reservations=reservations,
-            buckets=buckets,
             control_plane=control_plane,
             faults=faults,
             changed=self.notify,
             people=people,
             quota_suffices=quota_suffices,
-            stock=stock,
-            blocks=blocks,
             rehearsed=rehearsed,
         )
         self._stop = serve(self.account)

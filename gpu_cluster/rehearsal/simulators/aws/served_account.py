@@ -68,10 +68,10 @@ def _fill(account: Account) -> None:
         account.client("s3").create_bucket(
             Bucket=name, **({"CreateBucketConfiguration": place} if place else {})
         )
-    if account.existing is not None:
-        lay_out(account, account.existing)
-        if account.existing_cluster is not None:
-            existing_cluster.lay_out(account, account.existing_cluster)
+    if account.existing.network is not None:
+        lay_out(account, account.existing.network)
+        if account.existing.cluster is not None:
+            existing_cluster.lay_out(account, account.existing.cluster)
         account.before, account.states_before = set(list_resources(account)), states(account)
 
 

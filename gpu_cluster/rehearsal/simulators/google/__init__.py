@@ -8,8 +8,9 @@ from typing import Any
 
 from gpu_cluster.rehearsal.simulators.google.api.server import Answer, Api, ApiServer, Request
 from gpu_cluster.rehearsal.simulators.google.cloud import GoogleCloud
+from gpu_cluster.rehearsal.simulators.google.state import Existing
 
-__all__ = ["GoogleCloud", "endpoints", "methods", "serve_api"]
+__all__ = ["Existing", "GoogleCloud", "endpoints", "methods", "serve_api"]
 
 
 def serve_api(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_cluster.components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
-from gpu_cluster.rehearsal.simulators.blocks import Sizes
 from gpu_cluster.rehearsal.simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -48,11 +47,10 @@ from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER, NO
 from gpu_cluster.rehearsal.simulators.google.errors import ApiError
 from gpu_cluster.rehearsal.simulators.google.existing_network import lay_out
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
-from gpu_cluster.rehearsal.simulators.google.state import CloudState
+from gpu_cluster.rehearsal.simulators.google.state import CloudState, Existing
 from gpu_cluster.rehearsal.simulators.google.states import states
 from gpu_cluster.rehearsal.simulators.google.stock import exhausted, short_of
-from gpu_cluster.rehearsal.simulators.google_inventory import Bucket, GkeCluster, Networks
-from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.google_inventory import GkeCluster
 from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 
 DEFAULT_QUOTA = 16
@@ -70,27 +68,13 @@ class GoogleCloud(CloudState):
         *,
         control_plane: ControlPlane,
         faults: ApiFaults | None = None,
-        existing: Networks | None = None,
-        reservations: Sequence[Reservation] = (),
+        existing: Existing | None = None,
         quota_suffices: bool = False,
-        buckets: Mapping[str, Bucket] | None = None,
-        not_granted: frozenset[str] = frozenset(),
-        accounts: frozenset[str] = frozenset(),
-        stock: Sequence[Stock] = (),
-        blocks: Sizes | None = None,
     ) -> None:
-        """`existing`: networks that exist before the stack; `reservations`: those bought before it.
-        With `quota_suffices`, every pool can grow to its maximum unless `faults` sets a quota.
-        `buckets`: those that differ from the default, by name. `not_granted` and `accounts`: as
-        in `CloudState`. `stock`: machines in limited number. `blocks`: where in the network
-        machines are."""
+        """`quota_suffices`: every pool can grow to its maximum unless `faults` sets a quota."""
+        existing = existing or Existing()
         super().__init__(
-            control_plane=control_plane,
-            faults=faults or NoFaults(),
-            reservations=reservations,
-            buckets=buckets or {},
-            not_granted=not_granted,
-            accounts=accounts,
+            control_plane=control_plane, faults=faults or NoFaults(), existing=existing
         )
         self._quota_suffices = quota_suffices
         self._gpu_request_shapes: set[GpuRequestShape] = set()
@@ -99,14 +83,14 @@ class GoogleCloud(CloudState):
         """Resources that GKE's controllers created -> the ID of their cluster."""
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
-        self._blocks = blocks or {}
-        self.stock = Stocks(stock)
+        self._blocks = existing.blocks
+        self.stock = Stocks(existing.stock)
         """Machines that ran out, and those that become available again."""
         self.placed: Counter[tuple[str, str]] = Counter()
         self.in_zones: Counter[tuple[str, str]] = Counter()
         self._classes: list[Mapping[str, Any]] = []
-        if existing is not None:
-            lay_out(self, existing)
+        if existing.networks is not None:
+            lay_out(self, existing.networks)
         self._before = set(self._held())
         """The cloud's resources before the stack."""
         self._states_before: Mapping[str, str] = {}

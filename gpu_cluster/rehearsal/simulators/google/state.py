@@ -4,41 +4,53 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from gpu_cluster.rehearsal.simulators.blocks import Sizes
 from gpu_cluster.rehearsal.simulators.cloud import ApiFaults, ControlPlane, NodeGroup, Recycled
 from gpu_cluster.rehearsal.simulators.google.errors import bad_request, not_found
 from gpu_cluster.rehearsal.simulators.google.operations import Operations
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
-from gpu_cluster.rehearsal.simulators.google_inventory import Bucket
+from gpu_cluster.rehearsal.simulators.google_inventory import Bucket, Networks
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
+from gpu_cluster.rehearsal.simulators.stock import Stock
 
 _POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
 _DEFAULT_ACCOUNTS = ("default", "", None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """The content of a cloud before its first request."""
+
+    networks: Networks | None = None
+    reservations: Sequence[Reservation] = ()
+    buckets: Mapping[str, Bucket] = field(default_factory=dict)
+    """Buckets that differ from the default, by name."""
+    not_granted: frozenset[str] = frozenset()
+    """Cloud KMS keys on which GKE's service agent has no role, as `projects/...`, and
+    repositories on which the nodes' account has none, as in an image's name."""
+    accounts: frozenset[str] = frozenset()
+    """Emails of service accounts."""
+    stock: Sequence[Stock] = ()
+    """Machines in limited number."""
+    blocks: Sizes = field(default_factory=dict)
+    """Where in the network machines are."""
 
 
 class CloudState(ABC):
     """The resources of a cloud, and the cloud-wide functions that its methods use. Thread-safe."""
 
     def __init__(
-        self,
-        *,
-        control_plane: ControlPlane,
-        faults: ApiFaults,
-        reservations: Sequence[Reservation],
-        buckets: Mapping[str, Bucket],
-        not_granted: frozenset[str],
-        accounts: frozenset[str],
+        self, *, control_plane: ControlPlane, faults: ApiFaults, existing: Existing
     ) -> None:
         self.control_plane = control_plane
         self.faults = faults
-        self.reservations = tuple(reservations)
-        self.buckets = dict(buckets)
-        self.not_granted = not_granted
-        """Cloud KMS keys on which GKE's service agent has no role, as `projects/...`, and
-        repositories on which the nodes' account has none, as in an image's name."""
-        self.accounts = accounts
-        """Emails of service accounts that exist before the stack."""
+        self.reservations = tuple(existing.reservations)
+        self.buckets = dict(existing.buckets)
+        self.not_granted = existing.not_granted
+        self.accounts = existing.accounts
         self.recycled: Recycled = lambda group, revision: "done"
         self.lock = threading.RLock()
         self.operations = Operations()
