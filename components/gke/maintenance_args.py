@@ -1,12 +1,15 @@
 """When GKE may upgrade a cluster and its nodes, and when it may not."""
 
 import re
-from collections.abc import Mapping
+from bisect import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
 from annotated_types import MaxLen
+from dateutil.rrule import rrulestr
 
 from ..schema.decode import shown
 from ..schema.effect import Sent
@@ -15,31 +18,45 @@ from ..schema.refusal import Refusal
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+    r"(?:19[7-9]|20[0-9])[0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
 """https://www.rfc-editor.org/rfc/rfc3339, as the Google provider parses it."""
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 """The API says: "the FREQ values of HOURLY, MINUTELY, and SECONDLY are not supported"."""
-_PARTS = (
-    "FREQ", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYMONTH", "BYSETPOS",
-    "WKST",
-)  # fmt: skip
-"""https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, without INTERVAL, which is a
-number, and without the time of day."""
-_A_QUARTER = {"MONTHLY": 3, "YEARLY": 0}
-"""The fewest such windows in any 92 days, which July, August and September have."""
-_LEAST_WINDOW = timedelta(hours=4)
-_LEAST_AVAILABLE = timedelta(hours=48)
-_ROLLING_DAYS, _FORMER_DAYS = 92, 32
-"""https://docs.cloud.google.com/kubernetes-engine/docs/how-to/maintenance-window: 48 hours of
-contiguous windows of four hours or more in a rolling period, which is 92 days there and 32 days in
-copies of the same page on cloud.google.com (read 2026-11-28). The laxer rule refuses."""
-_MOST_NO_UPGRADES, _FORMER_NO_UPGRADES = timedelta(days=90), timedelta(days=30)
-"""concepts/maintenance-windows-and-exclusions has 90 days, copies of it have 30 (read 2026-11-28,
-both for a single exclusion). The laxer rule refuses."""
-_MOST_EXCLUSIONS = 3
-"""The same page: "a maximum of three maintenance exclusions that exclude all upgrades"."""
+_DAY = "(?:MO|TU|WE|TH|FR|SA|SU)"
 
+
+def _list(item: str) -> str:
+    return f"{item}(?:,{item})*"
+
+
+_PARTS = (
+    f"FREQ=(?:{'|'.join(_FREQUENCIES)})", "INTERVAL=0*[1-9][0-9]*", "COUNT=0*[1-9][0-9]*",
+    "UNTIL=[0-9]{8}T[0-9]{6}Z", f"WKST={_DAY}", f"BYDAY={_list(f'(?:[+-]?[1-9][0-9]?)?{_DAY}')}",
+    f"BYMONTH={_list('(?:[1-9]|1[0-2])')}",
+    f"BYMONTHDAY={_list('[+-]?(?:[1-9]|[12][0-9]|3[01])')}",
+    f"BY(?:YEARDAY|WEEKNO|SETPOS)={_list('[+-]?[1-9][0-9]{0,2}')}",
+)  # fmt: skip
+"""https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, without the time of day."""
+_LEAST_WINDOW = timedelta(hours=4)
+_ENOUGH = 48
+_ROLLING_DAYS, _FORMER_DAYS = 92, 32
+"""48 hours of contiguous windows of four hours or more in a rolling period: 92 days in notes of
+September 2026 on Google's pages, 32 days in stored copies of how-to/maintenance-window and in the
+API's messages that users quote (read 2026-11-28; the page of today was not). The laxer refuses."""
+_MOST_NO_UPGRADES = timedelta(days=90)
+"""The same notes; stored copies of concepts/maintenance-windows-and-exclusions have 30 days."""
+_MOST_EXCLUSIONS = 3
+"""Those copies: "a maximum of three maintenance exclusions that exclude all upgrades", which "must
+be configured to allow for at least 48 hours of maintenance availability". They do not say whether
+only the hours of a window count, so exclusions are refused if they leave too few of all hours."""
+_DAILY = timedelta(hours=4)
+"""The same: the length of a window that has only a time of day."""
+_ROLLING, _SEARCHED = timedelta(days=_ROLLING_DAYS), timedelta(days=2 * 366)
+"""How long after its first window a rule is examined."""
+
+_Period = tuple[datetime, datetime]
 Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
 
 
@@ -77,7 +94,7 @@ def _yaml_date(text: str) -> str | None:
 
 _START = Limit(_not_a_start, pattern(_TIME_OF_DAY, _INSTANT))
 _TIME = Limit(_not_an_instant, pattern(_INSTANT))
-_PART = f"INTERVAL=0*[1-9][0-9]*|(?:{'|'.join(_PARTS)})=[^;]+"
+_PART = "|".join(_PARTS)
 _RULE = matching(
     "a recurrence rule that GKE accepts; give one such as FREQ=WEEKLY;BYDAY=SA,SU, with FREQ one "
     f"of {', '.join(_FREQUENCIES)} and INTERVAL, if any, 1 or more",
@@ -165,6 +182,13 @@ class GkeMaintenanceArgs:
                     f"{', '.join(whole)} have scope no-upgrades; allowed: at most "
                     f"{_MOST_EXCLUSIONS}; give others scope no-minor-or-node-upgrades",
                 )
+            closed = self._closed()
+            if closed and (hours := _least([_around(closed)], closed, _ROLLING_DAYS)) < _ENOUGH:
+                raise Refusal(
+                    "exclusions",
+                    f"{', '.join(whole)} leave GKE {hours:g} hours in {_ROLLING_DAYS} days; "
+                    f"allowed: {_ENOUGH} or more; leave more time between them",
+                )
         with refusals:
             if _TIME_OF_DAY.fullmatch(self.start):
                 for key in ("end", "recurrence"):
@@ -193,40 +217,55 @@ class GkeMaintenanceArgs:
                 "shorter windows; end it later",
                 given=self.end,
             )
-        available = self._available(_ROLLING_DAYS)
-        if available is not None and available < _LEAST_AVAILABLE:
+        first = _utc(self.start)
+        try:
+            windows = self._windows((first, first + _SEARCHED))
+        except ValueError as error:
+            raise Refusal("recurrence", f"is not a rule of RFC 5545: {error}") from None
+        if (hours := _least(windows, [], _ROLLING_DAYS)) < _ENOUGH:
             raise Refusal(
                 "recurrence",
-                f"gives GKE {_hours(available)} hours in {_ROLLING_DAYS} days; allowed: 48 or "
-                "more; make the windows longer or more frequent",
+                f"gives GKE {hours:g} hours in {_ROLLING_DAYS} days; allowed: {_ENOUGH} or more; "
+                "make the windows longer or more frequent",
                 given=self.recurrence,
             )
 
-    def _available(self, days: int) -> timedelta | None:
-        """The shortest time for maintenance in any period of so many days; None if it is too
-        complex to tell."""
-        if self.recurrence is None or self.end is None:
-            return None
-        times = _occurrences(_rule(self.recurrence), days)
-        return None if times is None else (_utc(self.end) - _utc(self.start)) * times
+    def _closed(self) -> list[_Period]:
+        """The periods in which GKE upgrades nothing."""
+        return [
+            (_utc(exclusion.start), _utc(exclusion.end))
+            for exclusion in self.exclusions.values()
+            if exclusion.scope == "no-upgrades"
+        ]
+
+    def _windows(self, examined: _Period) -> list[_Period]:
+        """The windows that begin in a period, between two empty ones at its ends."""
+        rule, first, length = "FREQ=DAILY", examined[0], _DAILY
+        if self.recurrence is not None and self.end is not None:
+            rule, first = self.recurrence, _utc(self.start)
+            length = _utc(self.end) - first
+        starts = rrulestr(rule, dtstart=first).between(*examined, inc=True)
+        windows = [(start, start + length) for start in starts]
+        return [(examined[0], examined[0]), *windows, (examined[1], examined[1])]
 
     def warnings(self) -> list[str]:
-        """Warnings about windows and exclusions that Google's older rules refuse."""
-        lines = [
-            f"maintenance.exclusions.{name}.end: is more than 30 days after start {one.start}; "
-            "copies of Google's page disagree whether scope no-upgrades may last 30 days or 90, so "
-            "GKE may refuse it"
-            for name, one in self.exclusions.items()
-            if one.scope == "no-upgrades" and _utc(one.end) - _utc(one.start) > _FORMER_NO_UPGRADES
-        ]
-        available = self._available(_FORMER_DAYS)
-        if available is None or available >= _LEAST_AVAILABLE:
-            return lines
+        """A warning about windows and exclusions that GKE's stricter rule refuses."""
+        closed = self._closed()
+        periods = [_around(closed)] if closed else []
+        if self.recurrence is not None:
+            first = _utc(self.start)
+            periods.append((first, first + _SEARCHED))
+        if not periods:
+            return []
+        examined = max(start for start, _ in periods), max(end for _, end in periods)
+        hours = _least(self._windows(examined), closed, _FORMER_DAYS)
+        if hours >= _ENOUGH:
+            return []
         return [
-            *lines,
-            f"maintenance.recurrence: {self.recurrence} gives GKE {_hours(available)} hours in "
-            f"{_FORMER_DAYS} days; copies of Google's page disagree whether 48 hours are needed in "
-            f"{_FORMER_DAYS} or in {_ROLLING_DAYS} days, so GKE may refuse it",
+            f"maintenance: gives GKE {hours:g} hours in {_FORMER_DAYS} days, counting windows "
+            "outside exclusions of scope no-upgrades; copies of Google's page disagree whether "
+            f"{_ENOUGH} hours are needed in {_FORMER_DAYS} or in {_ROLLING_DAYS} days, so GKE may "
+            "refuse it"
         ]
 
     def policy(self) -> dict[str, Any]:
@@ -258,24 +297,36 @@ def _utc(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _rule(text: str) -> dict[str, str]:
-    """The parts of a recurrence rule."""
-    return dict(part.split("=", 1) for part in text.split(";"))
+def _around(periods: Sequence[_Period]) -> _Period:
+    """The time that these periods can take hours from."""
+    starts, ends = zip(*periods, strict=True)
+    return min(starts) - _ROLLING, max(ends) + _ROLLING
 
 
-def _hours(length: timedelta) -> str:
-    return f"{length.total_seconds() / 3600:g}"
+def _least(windows: Sequence[_Period], closed: Sequence[_Period], days: int) -> float:
+    """The fewest hours that the windows have in any so many days, between the start of the first
+    and the end of the last, outside of what is closed."""
+    edges = sorted(
+        (moment, opens * sign, closes * sign)
+        for periods, opens, closes in ((windows, 1, 0), (closed, 0, 1))
+        for period in periods
+        for moment, sign in zip(period, (1, -1), strict=True)
+    )
+    pieces: list[_Period] = []
+    opened = excluded = 0
+    for (moment, opens, closes), (later, _, _) in pairwise(edges):
+        opened, excluded = opened + opens, excluded + closes
+        if opened and not excluded and later - moment >= _LEAST_WINDOW:
+            pieces.append((moment, later))
+    ends = [end for _, end in pieces]
+    totals = [timedelta(), *accumulate(end - start for start, end in pieces)]
 
+    def passed(moment: datetime) -> timedelta:
+        index = bisect(ends, moment)
+        begun = moment - pieces[index][0] if index < len(pieces) else timedelta()
+        return totals[index] + max(begun, timedelta())
 
-def _occurrences(rule: Mapping[str, str], days: int) -> int | None:
-    """The minimum number of windows in any so many days; None if the rule is too complex."""
-    interval = int(rule.get("INTERVAL", "1"))
-    if set(rule) <= {"FREQ", "INTERVAL", "WKST"} and rule["FREQ"] in _A_QUARTER:
-        return _A_QUARTER[rule["FREQ"]] * days // _ROLLING_DAYS // interval
-    if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"}:
-        return None
-    if rule["FREQ"] == "DAILY" and "BYDAY" not in rule:
-        return days // interval
-    if rule["FREQ"] == "WEEKLY":
-        return days // (7 * interval) * len(rule.get("BYDAY", "MO").split(","))
-    return None
+    # The hours are fewest in a period that begins when a window has just ended.
+    span, until = timedelta(days=days), windows[-1][1]
+    periods = [(start, start + span) for start in (windows[0][0], *ends) if start + span <= until]
+    return min(passed(end) - passed(start) for start, end in periods).total_seconds() / 3600

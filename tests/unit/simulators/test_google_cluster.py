@@ -324,6 +324,16 @@ def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]
     return {**window, "maintenanceExclusions": [exclusion]}
 
 
+def frozen(*dates: str) -> dict[str, Any]:
+    """A policy with exclusions of all upgrades between each two dates."""
+    days = [f"{date}T00:00:00Z" for date in dates]
+    exclusions = [
+        excluded(start, end)["maintenanceExclusions"][0] | {"exclusionName": f"e{index}"}
+        for index, (start, end) in enumerate(zip(days[::2], days[1::2], strict=True))
+    ]
+    return {"dailyMaintenanceWindow": {"startTime": "03:00"}, "maintenanceExclusions": exclusions}
+
+
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
@@ -338,20 +348,22 @@ def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]
         (weekly("SA,SU", 8, endTime="2026-01-02T00:00:00Z"), "does not end after it starts"),
         (excluded("2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"), "does not end after it starts"),
         (excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:01Z"), "exceeds 90 days"),
-        (weekly("SA", 8, recurrence="FREQ=YEARLY"), "longer than 92d without 48h"),
-        (weekly("SA", 8, recurrence="FREQ=MONTHLY"), "longer than 92d without 48h"),
+        *(
+            (weekly("SA", 8, recurrence=rule), "longer than 92d without 48h")
+            for rule in (
+                "FREQ=YEARLY",
+                "FREQ=MONTHLY",
+                "FREQ=MONTHLY;BYMONTHDAY=1,15;BYMONTH=1,2",
+                "FREQ=DAILY;COUNT=3",
+                "FREQ=DAILY;UNTIL=20260701T000000Z",
+            )
+        ),
+        (weekly("SA", 8, recurrence="FREQ=WEEKLY;BYDAY=XX"), "is not valid: invalid 'BYDAY'"),
+        (weekly("SA", 8, recurrence="FREQ=DAILY;INTERVAL=0"), "has no valid INTERVAL"),
+        (frozen("2027-01-01", "2027-04-01", "2027-04-02", "2027-04-10"), "longer than 92d without"),
         (
-            {
-                "dailyMaintenanceWindow": {"startTime": "03:00"},
-                "maintenanceExclusions": [
-                    excluded(f"2027-0{month}-01T00:00:00Z", f"2027-0{month}-02T00:00:00Z")[
-                        "maintenanceExclusions"
-                    ][0]
-                    | {"exclusionName": f"e{month}"}
-                    for month in (1, 2, 3, 4)
-                ],
-            },
-            "more than 3 exclusions of NO_UPGRADES: e1, e2, e3, e4",
+            frozen(*(f"2027-0{month}-0{day}" for month in (1, 2, 3, 4) for day in (1, 2))),
+            "more than 3 exclusions of NO_UPGRADES: e0, e1, e2, e3",
         ),
         ({}, "exactly one of"),
     ],
@@ -369,7 +381,8 @@ def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: s
         {"dailyMaintenanceWindow": {"startTime": "03:00"}},
         weekly("SA,SU", 8),
         weekly("SA,SU", 8, recurrence="FREQ=DAILY"),
-        weekly("SA,SU", 8, recurrence="FREQ=MONTHLY;BYSETPOS=1;BYDAY=SA,SU"),
+        weekly("SA,SU", 16, recurrence="FREQ=MONTHLY;BYMONTHDAY=1,15"),
+        frozen("2027-01-01", "2027-04-01", "2027-04-03", "2027-04-10"),
         excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z"),
         excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z", "NO_MINOR_OR_NODE_UPGRADES"),
     ],
