@@ -5,6 +5,7 @@ Read on 2026-11-21. Prices per vCPU and GiB are kubernetes/autoscaler gce_price_
 from the Compute Engine GPU pages (2026-04-14). Only families that a pool is likely to use.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -75,11 +76,37 @@ _GIB_PER_VCPU: Final[Mapping[str, float]] = {
     "standard": 4,
     "highmem": 8,
     "highcpu": 2,
-    "ultramem": 24,
-    "hypermem": 15.5,
-    "megamem": 14.9,
+    "ultramem": 30.5,
+    "hypermem": 21.25,
+    "megamem": 15.75,
+    **dict.fromkeys(("e2-highcpu", "e4-highcpu", "n2-highcpu", "n2d-highcpu"), 1),
+    **dict.fromkeys(("c4-standard", "c4n-standard", "h4d-standard"), 3.75),
+    **dict.fromkeys(("c4-highmem", "c4n-highmem", "h4d-highmem"), 7.75),
+    **dict.fromkeys(("c4d-standard", "z4d-standard"), 3.875),
+    **dict.fromkeys(("c4d-highmem", "z4d-highmem"), 7.875),
+    "c3d-highcpu": 59 / 30,
+    "c4d-highcpu": 1.875,
+    "m1-ultramem": 961 / 40,
+    "m2-hypermem": 8832 / 416,
+    "m2-megamem": 5888 / 416,
+    "m2-ultramem": 5888 / 208,
+    "m3-megamem": 15.25,
+    "m4-megamem": 372 / 28,
+    "m4-ultramem": 1488 / 56,
 }
-"""Approximate GiB per vCPU, for machines whose sizes are not listed below."""
+"""GiB per vCPU of machines whose sizes are not listed above, in whole GiB: of a shape, and of a
+family's shape where it differs. Where Google has no such machine, the most of any family."""
+
+_GIB: Final[Mapping[str, float]] = {
+    "e2-micro": 1,
+    "e4-medium": 4,
+    **{f"c3d-highcpu-{vcpu}": vcpu * 2 for vcpu in (4, 8, 16)},
+    "c3d-standard-90-12TB": 720,
+    "c3-highcpu-192-metal": 512,
+    "m1-megamem-96": 1433.6,
+    "n2-highmem-128": 864,
+}
+"""Machines of another size. Both: the autoscaler's table of `_PRICES`, read on 2026-11-28."""
 
 FAMILIES: Final[tuple[str, ...]] = tuple(
     name for name in gke_families.FAMILIES if name[0] not in "ag"
@@ -94,8 +121,9 @@ _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
 """Shared-core machine -> GiB, price. They show 2 vCPUs but are entitled to half of one or one."""
 
 _FURTHER: Final = re.compile(
-    rf"({'|'.join(sorted({*FAMILIES} - {'n1'}))})-(?:micro"
-    rf"|(?:[48]t-)?({'|'.join(_GIB_PER_VCPU)})-([1-9][0-9]*)(?:-\w*lssd)?(?:-metal)?"
+    rf"({'|'.join(sorted({*FAMILIES} - {'n1'}))})-(?:micro|medium"
+    rf"|(?:[48]t-)?({'|'.join(shape for shape in _GIB_PER_VCPU if '-' not in shape)})-([1-9][0-9]*)"
+    r"(?:-\w*lssd(?:-v1)?|-[0-9]+TB)?(?:-metal)?"
     r"|custom-(?:micro|small|medium|([1-9][0-9]*))-([1-9][0-9]*)(?:-ext)?)"
 )
 _ARM: Final = ("n4a", "t2a", "c4a", "e4a")
@@ -132,7 +160,7 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 def machine_type(name: str) -> MachineType | None:
     """The machine type with this name, with or without GPUs; None if it is not listed.
 
-    An unlisted size of a family without GPUs is `uncertain`: without a price, memory estimated.
+    An unlisted size of a family without GPUs is `uncertain`: without a price.
     """
     if name in MACHINE_TYPES:
         return MACHINE_TYPES[name]
@@ -157,11 +185,19 @@ def machine_type(name: str) -> MachineType | None:
 
 def _further(name: str) -> MachineType | None:
     match = _FURTHER.fullmatch(name)
-    if match is None or (name.endswith("micro") and match[1] != "e2"):
+    if match is None:
         return None
     family, shape, size, custom, mib = match.groups()
     vcpu = int(size or custom or 2)
-    memory_gib = int(mib) / 1024 if mib else vcpu * _GIB_PER_VCPU[shape] if shape else 1
+    if mib:
+        memory_gib = int(mib) / 1024
+    elif name in _GIB:
+        memory_gib = _GIB[name]
+    elif shape:
+        ratio = _GIB_PER_VCPU.get(f"{family}-{shape}", _GIB_PER_VCPU[shape])
+        memory_gib = float(math.floor(vcpu * ratio))
+    else:
+        return None
     machine = _priced(name, vcpu, memory_gib, None)
     return replace(machine, uncertain=True, arch="arm64" if family in _ARM else "amd64")
 

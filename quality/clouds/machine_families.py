@@ -20,7 +20,8 @@ _HEAD = """\
 # Written by `python -m quality clouds --autoscaler FOLDER`, not by hand: GKE's machine families,
 # and the machine types that include GPUs. `boot` and `attach`: disk types of nodes that are not
 # confidential; `gigantic`: huge pages of 1 GiB; `ssds`: local SSDs that a machine always has,
-# `ssd_gib`: the size of each. `reserved`: physical and reserved bytes, for GKE's newest version.
+# `ssd_gib`: the size of each. `gib`: the memory of machines without accelerators.
+# `reserved`: physical and reserved bytes, for GKE's newest version.
 """
 _FAMILY = re.compile(
     r"RegisterMachineFamily\(MachineFamily\{(.*?)^\t\}\)", re.DOTALL | re.MULTILINE
@@ -41,17 +42,21 @@ def write(folder: Path) -> list[str]:
     code = _git(folder, "show", f"HEAD:{_SOURCES}/deprecated_machine_types_config.go")
     families: dict[str, Any] = {}
     machines: dict[str, Any] = {}
+    memory: dict[str, float] = {}
     for body in _FAMILY.findall(code):
         name = re.search(r'name:\s+"([^"]+)"', body)
         assert name
         families[name[1]] = _family(body, constants)
         machines |= dict(_machines(body, constants))
+        if not re.match(r"ct\d|tpu", name[1]):
+            memory |= {row[0]: float(row[2]) for row in _MACHINE.findall(body)}
     for key, gib in re.findall(
         r"(\w+)\.Name\(\):\s+(\d+)", code[code.index("LocalSSDDiskSizes =") :]
     ):
         families[key.lower()]["ssd_gib"] = int(gib)
     reserved = _reserved(_git(folder, "show", "HEAD:config/os-reserved.yaml"))
-    rows = {"families": families, "machines": machines, "reserved": reserved}
+    gib = {name: value for name, value in memory.items() if name not in machines}
+    rows = {"families": families, "machines": machines, "gib": gib, "reserved": reserved}
     before = yaml.safe_load(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if rows.items() <= before.items():
         return []

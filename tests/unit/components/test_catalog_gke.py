@@ -303,6 +303,7 @@ def test_cpu_shapes_have_the_published_price(
         "e3-standard-4",
         "n2-custom",
         "c3-micro",
+        "c3-medium",
         "",
     ],
 )
@@ -377,6 +378,13 @@ def test_machines_with_gpus_are_those_of_gke_s_autoscaler() -> None:
         assert (vcpu, row.memory_gib) == (theirs["vcpu"], theirs["gib"]), row.name
         assert row.fractional or row.gpus == theirs["gpus"], row.name
         assert row.local_ssds == theirs["ssds"], row.name
+
+
+def test_memory_of_machines_without_gpus_is_that_of_gke_s_autoscaler() -> None:
+    """It misprints one; the two oldest, of which GKE refuses f1-micro, are not known here."""
+    theirs = AUTOSCALER["gib"] | {"n2d-highmem-96": 768}
+    ours = {name: row and row.memory_gib for name in theirs for row in [gke.machine_type(name)]}
+    assert ours == theirs | dict.fromkeys(("f1-micro", "g1-small"))
 
 
 @pytest.mark.parametrize("machine", [row.name for row in MACHINES if not row.left_out])

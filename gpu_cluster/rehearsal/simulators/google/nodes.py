@@ -13,6 +13,7 @@ from gpu_cluster.rehearsal.simulators.cloud import (
 )
 from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
     local_ssds,
+    memory_gib,
     system_reserved,
 )
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
@@ -174,7 +175,7 @@ def allocatable(
         milli = 940
     else:
         milli = round((machine.vcpu - _share(machine.vcpu, _CPU_TIERS)) * 1000)
-    mebibytes = int(machine.memory_gib * 1024)
+    mebibytes = int(memory_gib(machine) * 1024)
     kube = int(_share(mebibytes, _MEMORY_TIERS))
     image = f"{image}-{machine.arch}"
     kernel = system_reserved("memory", image, mebibytes * 2**20) / 2**20

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.catalog.gke import machine_type
+from gpu_cluster.components.catalog.gke import MachineType, machine_type
 from gpu_cluster.rehearsal.simulators.google.errors import bad_request
 
 _NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
@@ -46,6 +46,12 @@ def local_ssds(name: str) -> tuple[int, int]:
     """How many local SSDs a machine always has, and the GiB of each."""
     row = features(name)
     return row.get("ssds", 0), row.get("ssd_gib", 375)
+
+
+def memory_gib(machine: MachineType) -> float:
+    """The memory of a machine, which Google's table has for all but custom sizes and new ones."""
+    row = _table()["machines"].get(machine.name, {})
+    return float(row.get("gib") or _table()["gib"].get(machine.name, machine.memory_gib))
 
 
 def system_reserved(resource: str, image: str, size: int) -> int:
@@ -126,14 +132,14 @@ def _linux(config: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
     for name in _UP_TO.keys() & sysctls.keys():
         if not re.fullmatch("[0-9]+", sysctls[name]) or int(sysctls[name]) > _UP_TO[name]:
             yield f"sysctl {name} '{sysctls[name]}' must be an integer of at most {_UP_TO[name]}"
-    if sysctls.get("vm.overcommit_memory") == "2" and machine.memory_gib < 15:
+    if sysctls.get("vm.overcommit_memory") == "2" and memory_gib(machine) < 15:
         yield f"sysctl vm.overcommit_memory 2 is not supported with {machine.name}"
     pages = linux.get("hugepages") or {}
     large, small = int(pages.get("hugepageSize1g") or 0), int(pages.get("hugepageSize2m") or 0)
     if large and not row["gigantic"]:
         yield f"hugepageSize1g is not supported by {machine.name}"
-    share = 0.8 if machine.memory_gib >= 30 else 0.6
-    if large * 1024 + small * 2 > int(machine.memory_gib * 1024 * share):
+    share = 0.8 if memory_gib(machine) >= 30 else 0.6
+    if large * 1024 + small * 2 > int(memory_gib(machine) * 1024 * share):
         yield f"huge pages exceed {share:.0%} of the memory of {machine.name}"
 
 
