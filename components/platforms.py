@@ -100,7 +100,7 @@ class Platform:
     inventory: str = ""
     """Module that reads an existing cluster from a cloud for its inventory; empty for others."""
     rehearsal: str
-    """Module that simulates it (`rehearsal.cloud_simulators.Simulator`)."""
+    """Module that simulates it (`rehearsal.platforms.simulator.Simulator`)."""
 
     @property
     def added(self) -> bool:

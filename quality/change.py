@@ -23,9 +23,9 @@ from gpu_cluster.components.schema.decode import camel, type_hints
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
 from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig
-from quality.docs.keys import blocks, nested
 from quality.environments import values_of
 from quality.faults.changes import MADE, apply, table
+from quality.keys import blocks, nested
 
 _AWS = "tests/simulators/test_aws_"
 TESTS: Mapping[str, Sequence[str]] = {

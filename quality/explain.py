@@ -25,7 +25,7 @@ from gpu_cluster.rehearsal.plugins.gcp.client import Client
 from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
 from gpu_cluster.stacks.definition.files import ROOT
 from gpu_cluster.stacks.outcome import CheckError
-from quality.docs.keys import settings_of
+from quality.keys import settings_of
 
 _SIMULATORS = ROOT / "gpu_cluster" / "rehearsal" / "simulators"
 _DEFINITIONS = (

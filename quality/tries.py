@@ -10,7 +10,7 @@ import yaml
 
 from gpu_cluster.components.schema import limits
 from gpu_cluster.components.settings.blocks import RUNNING
-from quality.docs.keys import Setting, choices
+from quality.keys import Setting, choices
 
 ABSENT = "absent"
 """Stands for the removal of the setting."""

@@ -11,6 +11,11 @@ _URL = re.compile(r"\w+://[^\"'\s]+")
 _OURS = ("localhost", "127.0.0.1", "::1")
 
 
+def on_this_machine(url: str | None) -> bool:
+    """Whether a URL points to this machine, which neither gets nor needs real credentials."""
+    return url is not None and urlsplit(url).hostname in _OURS
+
+
 def foreign_endpoints(config: Mapping[str, str]) -> Iterator[Refusal]:
     """The refusal of each key with a host that is neither the cloud's nor this machine.
 

@@ -64,7 +64,7 @@ def recover(
 
 def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
     """Runs the command with the backend, the clouds and the credentials of a kept rehearsal."""
-    from gpu_cluster.rehearsal.folder.lock import held
+    from gpu_cluster.rehearsal.lock import held
     from gpu_cluster.stacks.capacity.stack_capacity import rehearsed_endpoint
 
     folder = ROOT / ".rehearsal" / stack

@@ -74,7 +74,7 @@ def rehearse(
     """
     if revision and node:
         raise click.UsageError("--from and --node cannot be combined; drop one of the two")
-    from gpu_cluster.rehearsal.folder import holder
+    from gpu_cluster.rehearsal import holder
 
     where = (folder or holder.REHEARSALS / stack).absolute()
     with aside(as_json=as_json):
@@ -124,8 +124,8 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 
     Its report is kept, for instance for a change's ticket; a second run removes it too.
     """
-    from gpu_cluster.rehearsal.folder import holder
-    from gpu_cluster.rehearsal.folder.lock import FolderError
+    from gpu_cluster.rehearsal import holder
+    from gpu_cluster.rehearsal.lock import FolderError
 
     try:
         done, left = holder.down(stack, (folder or holder.REHEARSALS / stack).absolute())
@@ -144,7 +144,7 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 @linux_only
 def listed(as_json: bool) -> ExitCode:
     """List the rehearsals of this checkout, whether they run, and where their reports are."""
-    from gpu_cluster.rehearsal.folder import holder
+    from gpu_cluster.rehearsal import holder
 
     def ask() -> Answer:
         found = list(holder.known())

@@ -28,8 +28,8 @@ def simulate(cloud: str, as_json: bool) -> ExitCode:
     It is empty at first, and runs until it is interrupted; then everything in it is deleted. A
     cluster in it gets a real control plane on this machine, and no nodes.
     """
-    from gpu_cluster.rehearsal.folder.holder import built
-    from gpu_cluster.rehearsal.simulate import simulated
+    from gpu_cluster.rehearsal.holder import built
+    from gpu_cluster.rehearsal.platforms.simulator import simulated
 
     if not built():
         return ExitCode.UNKNOWN

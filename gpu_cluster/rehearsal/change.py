@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from gpu_cluster.rehearsal.control_plane.controllers import PROGRAMS
+from gpu_cluster.rehearsal.control_plane.pods import holds, phase
 from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.engine.program_copy import ProgramCopy, prepared
 from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.rehearsal.nodes.bounds import NODE_CLAIMS
-from gpu_cluster.rehearsal.nodes.pods import holds, phase
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.rehearsal.scenario import SCALE_IN_SECONDS, Failure, Planned, Rehearsal
 from gpu_cluster.rehearsal.simulators.cloud import DO_NOT_DISRUPT

@@ -120,7 +120,7 @@ def _rehearsal(
         )
     # Imports what only a node on this machine needs.
     from gpu_cluster.rehearsal.gpu_node.host_node import here
-    from gpu_cluster.rehearsal.gpu_node.scenario import RealNodeRehearsal
+    from gpu_cluster.rehearsal.real_node.scenario import RealNodeRehearsal
 
     node = here(stack, machine)
     overrides = node.overrides()

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.rehearsal import cloud_simulators
 from gpu_cluster.rehearsal.control_plane import keda
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.controllers import Controllers
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.control_plane.pods import full_name
 from gpu_cluster.rehearsal.engine.engine import BIN, Engine
 from gpu_cluster.rehearsal.engine.program_copy import copied
 from gpu_cluster.rehearsal.engine.provider_plugins import POINTED, Choice, Plugin, chosen
@@ -35,14 +35,14 @@ from gpu_cluster.rehearsal.existing.cluster import (
     with_runtime_classes,
 )
 from gpu_cluster.rehearsal.existing.gpu_operator import GpuOperator
-from gpu_cluster.rehearsal.folder.lock import holder, take_over
 from gpu_cluster.rehearsal.gpu_node import host_changes
+from gpu_cluster.rehearsal.lock import holder, take_over
 from gpu_cluster.rehearsal.nodes.autoscaler import Autoscaler
 from gpu_cluster.rehearsal.nodes.bounds import Bounds
 from gpu_cluster.rehearsal.nodes.kwok import Kwok
 from gpu_cluster.rehearsal.nodes.node_registration import group_name
 from gpu_cluster.rehearsal.nodes.nodes import Nodes
-from gpu_cluster.rehearsal.nodes.pods import full_name
+from gpu_cluster.rehearsal.platforms import simulator
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, kept
@@ -285,9 +285,9 @@ class Sandbox:
 
     def _start_providers(self) -> dict[str, int]:
         here = self.options.here
-        self._served = cloud_simulators.serve(
+        self._served = simulator.serve(
             self.program.platform,
-            cloud_simulators.Rehearsed(
+            simulator.Rehearsed(
                 stack=self.stack,
                 control_plane=self.control_plane,
                 faults=self._faults,

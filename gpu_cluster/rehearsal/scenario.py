@@ -13,10 +13,9 @@ from gpu_cluster.components.gpu.service_args import ScalingArgs, ServiceArgs
 from gpu_cluster.components.platforms import PLATFORMS, Platform
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, has_its_gpus
+from gpu_cluster.rehearsal.control_plane.pods import GPU, gpus_asked, part, phase
 from gpu_cluster.rehearsal.engine.engine import Outcome, run_in_thread
-from gpu_cluster.rehearsal.nodes.gpus import GPU, part
 from gpu_cluster.rehearsal.nodes.migration import movable
-from gpu_cluster.rehearsal.nodes.pods import gpus_asked, phase
 from gpu_cluster.rehearsal.nodes.scale_down import evictable
 from gpu_cluster.rehearsal.nodes.scalers import rules
 from gpu_cluster.rehearsal.report.report import node_lives, pod_lives

@@ -9,7 +9,7 @@ import botocore.credentials
 import botocore.session
 
 from gpu_cluster.components.eks.provider_args import AwsProviderArgs
-from gpu_cluster.stacks.capacity.questions import on_this_machine
+from gpu_cluster.components.settings.endpoints import on_this_machine
 
 _SIMULATED = {"aws_access_key_id": "rehearsal", "aws_secret_access_key": "rehearsal"}
 """Keys for signing requests to a simulator: boto3 sends none without a key."""

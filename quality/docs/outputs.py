@@ -6,8 +6,8 @@ from typing import Any
 from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.platforms import WRITTEN
 from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
-from quality.docs.keys import meanings
 from quality.docs.support_matrix import drivers, pool_of
+from quality.keys import meanings
 
 PAGE = REFERENCE / "outputs.md"
 

@@ -23,7 +23,7 @@ from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.components.stack import GpuStack
 from gpu_cluster.tools.sections import ROOT
 from quality.docs import outputs
-from quality.docs.keys import meanings
+from quality.keys import meanings
 
 FILE: Final = Path(plugin.__file__).with_name(plugin.SCHEMA)
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -21,7 +21,7 @@ from gpu_cluster.components.schema.limits import fragment, pattern, unwrapped
 from gpu_cluster.components.settings.blocks import BLOCKS, ENTRY_NAMES
 from gpu_cluster.stacks.definition.files import KEYS
 from gpu_cluster.tools.sections import REFERENCE
-from quality.docs import keys
+from quality import keys
 
 FILE = REFERENCE / "stack.schema.json"
 CLUSTER = "gpu-cluster:cluster"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gpu_cluster.tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
+from quality import keys
 from quality.docs import (
     alerts,
     commands,
-    keys,
     outputs,
     package_schema,
     policies,

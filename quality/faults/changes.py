@@ -26,8 +26,8 @@ from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfi
 from gpu_cluster.stacks.engine.plan import NODES, codes, read_plan
 from gpu_cluster.stacks.engine.plan import Change as Planned
 from gpu_cluster.stacks.engine.urn import Urn
-from quality.docs.keys import Setting, blocks, settings, settings_of
 from quality.faults.fault_run import FaultRunner, NotRecovered
+from quality.keys import Setting, blocks, settings, settings_of
 from quality.tries import ABSENT, document, listed, tries
 
 STACKS = Path(__file__).with_name("stacks")

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from gpu_cluster.components.schema.limits import fragment
-from quality.docs.keys import choices
+from quality.keys import choices
 from tests.components.recording import Registration
 from tests.program.effects import leaves as leaves_of
 from tests.program.effects import own_starts, places, read, starts

@@ -11,7 +11,7 @@ from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.components.schema.on_change import OnChange
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
-from quality.docs.keys import Setting, settings_of
+from quality.keys import Setting, settings_of
 
 CLOUD_OF = {name: CLOUDS[row.cloud] for name, row in PLATFORMS.items() if row.cloud}
 _GKE = {

@@ -14,9 +14,9 @@ from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from gpu_cluster.stacks.definition.files import SAMPLES
-from quality.docs import keys
-from quality.docs.keys import Setting
+from quality import keys
 from quality.faults.changes import NAMED, apply, table
+from quality.keys import Setting
 from quality.tries import ABSENT, document, tries
 from tests.program.environments import as_engine_config, recorded, values_of
 from tests.program.registered import inputs_of

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from gpu_cluster.stacks.definition.files import ROOT
-from quality.docs.keys import Setting
 from quality.faults.changes import Table, table
+from quality.keys import Setting
 from quality.tries import ABSENT, tries
 from tests.program import everything
 from tests.program.effects import STACK_OF, after, leaves, own_starts, places, read

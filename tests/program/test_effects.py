@@ -9,8 +9,8 @@ from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.effect import Silent
 from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
-from quality.docs.keys import Setting
 from quality.faults.changes import table
+from quality.keys import Setting
 from tests.program.effects import (
     STACK_OF,
     effects,

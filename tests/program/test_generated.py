@@ -20,7 +20,7 @@ from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.stacks.definition.validation import refusals
-from quality.docs.keys import Setting
+from quality.keys import Setting
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_cluster.components.schema.refusal import Range, Refusal
 from gpu_cluster.components.settings import load as settings
-from quality.docs.keys import Setting, choices
+from quality.keys import Setting, choices
 from tests.program.effects import STACK_OF, Config, leaves, places, starts
 from tests.program.environments import as_engine_config
 

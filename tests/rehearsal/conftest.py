@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.processes import Processes
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions

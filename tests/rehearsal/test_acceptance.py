@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs, job_name
-from gpu_cluster.rehearsal.nodes.pods import gpus_asked, holds
+from gpu_cluster.rehearsal.control_plane.pods import gpus_asked, holds
 from gpu_cluster.stacks.live.gpu_test import outcomes
 from tests.rehearsal.conftest import Rehearse, Sandboxes, configured, up, updated
 

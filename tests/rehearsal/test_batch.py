@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from gpu_cluster.cli.main import main
+from gpu_cluster.rehearsal.control_plane.pods import full_name, workload
 from gpu_cluster.rehearsal.nodes.autoscaler import EMPTY_SECONDS
-from gpu_cluster.rehearsal.nodes.pods import full_name, workload
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.report.report import gpu_nodes_over_time, node_lives, pod_lives
 from gpu_cluster.rehearsal.sandbox import SandboxOptions

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
-from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.control_plane.pods import GPU
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.simulators.aws.cloud import AwsCloud

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.control_plane.pods import GPU, phase
 from gpu_cluster.rehearsal.engine.engine import Engine, Outcome
-from gpu_cluster.rehearsal.nodes.gpus import GPU
-from gpu_cluster.rehearsal.nodes.pods import phase
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.stacks.engine.state import resources
 from tests.rehearsal.conftest import Sandboxes

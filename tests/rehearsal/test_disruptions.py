@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.nodes.pods import phase, workload
+from gpu_cluster.rehearsal.control_plane.pods import phase, workload
 from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal

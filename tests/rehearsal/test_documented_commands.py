@@ -19,7 +19,7 @@ import yaml
 from kubernetes import client, config
 
 from gpu_cluster import tools
-from gpu_cluster.rehearsal.folder.lock import REPORT
+from gpu_cluster.rehearsal.lock import REPORT
 from gpu_cluster.tools.sections import ROOT
 from tests.documented import TABLE
 from tests.rehearsal.test_getting_started import clone

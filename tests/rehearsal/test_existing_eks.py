@@ -15,8 +15,8 @@ from gpu_cluster.rehearsal.simulators.aws import AwsCloud
 from gpu_cluster.rehearsal.simulators.aws.access import ENTRIES
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.capacity import eks
+from gpu_cluster.stacks.capacity.conflicts import conflicts
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
-from gpu_cluster.stacks.live.conflicts import conflicts
 from gpu_cluster.stacks.live.controllers import foreign_controllers
 from gpu_cluster.stacks.recovery.command import recover
 from gpu_cluster.stacks.recovery.engine import RecoveringPulumi

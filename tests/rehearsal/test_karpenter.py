@@ -12,8 +12,8 @@ import yaml
 
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.nodes.autoscaler import NODE_POOLS
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
 from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal

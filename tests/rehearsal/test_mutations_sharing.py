@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.verify import stack_output_checks
 from gpu_cluster.stacks.definition.program import Mutation

@@ -24,15 +24,14 @@ import pytest
 
 from gpu_cluster import tools
 from gpu_cluster.components.gpu.acceptance_program.report import MARKER
-from gpu_cluster.rehearsal.folder import lock
+from gpu_cluster.rehearsal import lock
+from gpu_cluster.rehearsal.control_plane.pods import GPU, phase
 from gpu_cluster.rehearsal.gpu_node import host_changes, overrides, runtime_config
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
 from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
-from gpu_cluster.rehearsal.gpu_node.scenario import RealNodeRehearsal
-from gpu_cluster.rehearsal.nodes.gpus import GPU
-from gpu_cluster.rehearsal.nodes.pods import phase
+from gpu_cluster.rehearsal.real_node.scenario import RealNodeRehearsal
 from gpu_cluster.rehearsal.run import POLICIES
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
+from gpu_cluster.rehearsal.control_plane.pods import part
 from gpu_cluster.rehearsal.existing.gpu_operator import NAMESPACE
-from gpu_cluster.rehearsal.nodes.gpus import part
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.live import leftovers

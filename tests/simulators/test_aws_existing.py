@@ -13,9 +13,8 @@ import yaml
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network, objects
-from gpu_cluster.stacks.capacity import aws_existing, eks, stack_capacity
+from gpu_cluster.stacks.capacity import aws_existing, conflicts, eks, stack_capacity
 from gpu_cluster.stacks.definition.names import StackError
-from gpu_cluster.stacks.live import conflicts
 from tests.simulators.aws_account import Account
 from tests.unit.components.test_settings import changed
 

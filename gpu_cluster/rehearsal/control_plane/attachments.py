@@ -17,7 +17,7 @@ import urllib3
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.control_plane.api import Api
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus, full_name
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus, full_name
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.simulators.cloud import Attaching, Wanted
 

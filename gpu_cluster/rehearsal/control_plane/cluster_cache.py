@@ -3,18 +3,18 @@
 import threading
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.watch import Change
-from gpu_cluster.rehearsal.event_log import EventLog
-from gpu_cluster.rehearsal.nodes.autoscaler import is_starting
-from gpu_cluster.rehearsal.nodes.gpus import part
-from gpu_cluster.rehearsal.nodes.pods import (
+from gpu_cluster.rehearsal.control_plane.pods import (
     allocatable_gpus,
     full_name,
     gpus_asked,
     holds,
+    is_starting,
+    part,
     phase,
     workload,
 )
+from gpu_cluster.rehearsal.control_plane.watch import Change
+from gpu_cluster.rehearsal.event_log import EventLog
 
 KINDS = {
     "Node": "/api/v1/nodes",

@@ -28,8 +28,8 @@ from gpu_cluster.rehearsal.control_plane.auto_mode import AutoModeController
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
+from gpu_cluster.rehearsal.control_plane.pods import full_name, phase
 from gpu_cluster.rehearsal.event_log import EventLog
-from gpu_cluster.rehearsal.nodes.pods import full_name, phase
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port
 from gpu_cluster.rehearsal.simulators.cloud import Automatic, Launching, RefusedError

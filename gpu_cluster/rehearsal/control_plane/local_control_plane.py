@@ -18,7 +18,7 @@ import urllib3
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.control_plane.pki import make_pki
-from gpu_cluster.rehearsal.nodes.pods import holds
+from gpu_cluster.rehearsal.control_plane.pods import holds
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port, too_slow
 

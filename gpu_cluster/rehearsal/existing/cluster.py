@@ -11,7 +11,7 @@ from typing import Any
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
-from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.control_plane.pods import GPU
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, not_as_before
 from gpu_cluster.rehearsal.simulators.inventory import Machine

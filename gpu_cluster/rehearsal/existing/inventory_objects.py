@@ -9,7 +9,7 @@ from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.nodes.scalers import KARPENTER
-from gpu_cluster.stacks.live.conflicts import (
+from gpu_cluster.stacks.capacity.conflicts import (
     InCluster,
     in_cluster,
     is_autoscaler,

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pods import holds
 from gpu_cluster.rehearsal.gpu_node import runtime_config
 from gpu_cluster.rehearsal.gpu_node.bridge import Bridge
 from gpu_cluster.rehearsal.gpu_node.cgroups import Cgroup
@@ -27,7 +28,6 @@ from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
 from gpu_cluster.rehearsal.gpu_node.image import Image, write
 from gpu_cluster.rehearsal.gpu_node.machine import DRIVER_FOLDER, NAME
 from gpu_cluster.rehearsal.gpu_node.pod_names import PodNames
-from gpu_cluster.rehearsal.nodes.pods import holds
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port, kept, too_slow
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup

@@ -17,9 +17,8 @@ from gpu_cluster import tools
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.control_plane.pods import GPU, STARTING, holds
 from gpu_cluster.rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
-from gpu_cluster.rehearsal.nodes.gpus import GPU
-from gpu_cluster.rehearsal.nodes.pods import holds
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import Processes, free_port
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
@@ -33,20 +32,6 @@ ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 NOWHERE = "rehearsal"
 """The zone of groups whose template has none, because Karpenter requires one."""
-STARTING = {
-    "key": "node.cloudprovider.kubernetes.io/uninitialized",
-    "value": "true",
-    "effect": "NoSchedule",
-}
-"""Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
-
-
-def is_starting(node: Mapping[str, Any]) -> bool:
-    """Whether Karpenter has created a node that has not joined: the cloud may still refuse it."""
-    keys = {taint["key"] for taint in node["spec"].get("taints") or []}
-    return bool(keys & {STARTING["key"], "karpenter.sh/unregistered"})
-
-
 EMPTY_SECONDS = 5
 """How long a node stays empty before Karpenter removes it, within two more seconds; 10 minutes in a
 real cluster. Long enough to look at the node of a completed job."""

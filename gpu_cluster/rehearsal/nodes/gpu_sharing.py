@@ -13,8 +13,13 @@ from typing import Any
 import yaml
 
 from gpu_cluster.components.kube.gpu_daemons import PLUGIN_SOCKETS
-from gpu_cluster.rehearsal.nodes.gpus import GPU, is_device_plugin, is_ready
-from gpu_cluster.rehearsal.nodes.pods import phase, workload
+from gpu_cluster.rehearsal.control_plane.pods import (
+    GPU,
+    is_device_plugin,
+    is_ready,
+    phase,
+    workload,
+)
 from gpu_cluster.rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]

@@ -6,12 +6,11 @@ A node offers its GPUs once both are done. If pods do the work, they have to run
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from gpu_cluster.components.kube import gpu_daemons
+from gpu_cluster.rehearsal.control_plane.pods import installs_driver_on, is_device_plugin, is_ready
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
 
-GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0
 """How long after the node is ready the cloud's driver and plugin run; in a cloud, minutes."""
 
@@ -148,31 +147,6 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
     ]
     found += [f"pool {group.name}: {pod}: fails on node {node}" for pod in parts.crashing]
     return found
-
-
-def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
-    """The node image that a driver installer's pod is for; None for any other pod."""
-    return gpu_daemons.installer_made_for(pod["spec"])
-
-
-def is_device_plugin(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod registers NVIDIA's GPUs with the kubelet."""
-    return gpu_daemons.is_device_plugin(pod["spec"]) is True
-
-
-def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
-    """Which part of a node's GPUs the pod (or pod template) provides."""
-    if installs_driver_on(pod):
-        return "driver"
-    return "plugin" if is_device_plugin(pod) else None
-
-
-def is_ready(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is running and ready; one that is being deleted does not count."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def _name(pod: Mapping[str, Any]) -> str:

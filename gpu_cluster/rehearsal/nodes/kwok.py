@@ -10,7 +10,7 @@ import yaml
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.control_plane.pod_network import NODE_ADDRESS
-from gpu_cluster.rehearsal.nodes.pods import full_name
+from gpu_cluster.rehearsal.control_plane.pods import full_name
 from gpu_cluster.rehearsal.processes import Processes
 
 STAGES = Path(__file__).with_name("stages")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_cluster.rehearsal.control_plane.pods import phase, workload
 from gpu_cluster.rehearsal.nodes.node_registration import belongs, karpenters
-from gpu_cluster.rehearsal.nodes.pods import phase, workload
 from gpu_cluster.rehearsal.nodes.scale_down import Rules, keeps
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_cluster.rehearsal.nodes.autoscaler import STARTING, pool_name
-from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.control_plane.pods import GPU, STARTING
+from gpu_cluster.rehearsal.nodes.autoscaler import pool_name
 from gpu_cluster.rehearsal.nodes.kwok import MANAGED
 from gpu_cluster.rehearsal.simulators.cloud import Machine, NodeGroup
 

@@ -22,26 +22,26 @@ from gpu_cluster.rehearsal.control_plane.api import STRATEGIC, Api, Object
 from gpu_cluster.rehearsal.control_plane.attachments import FOLLOWED, Attachments
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pods import (
+    GPU,
+    allocatable_gpus,
+    holds,
+    is_device_plugin,
+    is_ready,
+    is_starting,
+)
 from gpu_cluster.rehearsal.control_plane.watch import Change, Watcher
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.autoscaler import (
     EMPTY_SECONDS,
     NODE_POOLS,
     Autoscaler,
-    is_starting,
     pool_name,
     remove_node,
 )
 from gpu_cluster.rehearsal.nodes.expander import Backoff, disordered
 from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, refused
-from gpu_cluster.rehearsal.nodes.gpus import (
-    CLOUD_SECONDS,
-    GPU,
-    conflicts,
-    gpu_parts,
-    is_device_plugin,
-    is_ready,
-)
+from gpu_cluster.rehearsal.nodes.gpus import CLOUD_SECONDS, conflicts, gpu_parts
 from gpu_cluster.rehearsal.nodes.kwok import PassedOver
 from gpu_cluster.rehearsal.nodes.migration import STEADY_SECONDS, Moving, movable
 from gpu_cluster.rehearsal.nodes.node_registration import (
@@ -52,7 +52,6 @@ from gpu_cluster.rehearsal.nodes.node_registration import (
     new_node,
     wanted_taints,
 )
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus, holds
 from gpu_cluster.rehearsal.nodes.queued import QueuedNodes
 from gpu_cluster.rehearsal.nodes.recycler import Recycler
 from gpu_cluster.rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded

@@ -21,10 +21,10 @@ from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
+from gpu_cluster.rehearsal.control_plane.pods import condition, full_name, holds
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.matching import mismatches
 from gpu_cluster.rehearsal.nodes.node_registration import belongs
-from gpu_cluster.rehearsal.nodes.pods import condition, full_name, holds
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, Queueing, RefusedError
 

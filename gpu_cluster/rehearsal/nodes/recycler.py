@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
+from gpu_cluster.rehearsal.control_plane.pods import holds
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.autoscaler import remove_node
 from gpu_cluster.rehearsal.nodes.node_registration import karpenters
-from gpu_cluster.rehearsal.nodes.pods import holds
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.simulators.cloud import EVICTION_SECONDS, NodeGroup, Progress
 

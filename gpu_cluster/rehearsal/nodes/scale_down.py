@@ -14,9 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.kube.requests import requests
-from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
-from gpu_cluster.rehearsal.nodes.node_registration import belongs, karpenters
-from gpu_cluster.rehearsal.nodes.pods import (
+from gpu_cluster.rehearsal.control_plane.pods import (
     allocatable_gpus,
     full_name,
     gpus_asked,
@@ -24,6 +22,8 @@ from gpu_cluster.rehearsal.nodes.pods import (
     phase,
     workload,
 )
+from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
+from gpu_cluster.rehearsal.nodes.node_registration import belongs, karpenters
 from gpu_cluster.rehearsal.simulators.cloud import SAFE_TO_EVICT, NodeGroup
 
 Object = Mapping[str, Any]

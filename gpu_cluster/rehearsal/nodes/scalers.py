@@ -8,9 +8,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from gpu_cluster.rehearsal.control_plane.pods import holds, phase
 from gpu_cluster.rehearsal.nodes.expander import ordered
 from gpu_cluster.rehearsal.nodes.node_registration import belongs
-from gpu_cluster.rehearsal.nodes.pods import holds, phase
 from gpu_cluster.rehearsal.nodes.scale_down import Rules
 from gpu_cluster.rehearsal.simulators.cloud import (
     Cloud,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
+from gpu_cluster.rehearsal.control_plane.pods import is_starting
 from gpu_cluster.rehearsal.event_log import EventLog
-from gpu_cluster.rehearsal.nodes.autoscaler import is_starting
 from gpu_cluster.rehearsal.nodes.bounds import NODE_CLAIMS
 from gpu_cluster.rehearsal.nodes.node_registration import karpenters
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from gpu_cluster.components.catalog.eks import INSTANCE_TYPES
-from gpu_cluster.rehearsal.cloud_simulators import Rehearsed, RunningSimulator
+from gpu_cluster.rehearsal.platforms.simulator import Rehearsed, RunningSimulator
 from gpu_cluster.rehearsal.plugins import aws
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
 from gpu_cluster.rehearsal.simulators import inventory
@@ -25,7 +25,7 @@ _SPOT = (
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """Implements `rehearsal.cloud_simulators.Simulator`."""
+    """Implements `rehearsal.platforms.simulator.Simulator`."""
     ending = ExitStack()
     token = of.folder / "eks-token"
 

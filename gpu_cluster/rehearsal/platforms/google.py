@@ -8,7 +8,7 @@ from typing import get_args
 
 from gpu_cluster.components.catalog.gke import MACHINE_TYPES
 from gpu_cluster.components.gke.pool_args import Capacity
-from gpu_cluster.rehearsal.cloud_simulators import Rehearsed, RunningSimulator
+from gpu_cluster.rehearsal.platforms.simulator import Rehearsed, RunningSimulator
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
 from gpu_cluster.rehearsal.simulators import google
@@ -25,7 +25,7 @@ from gpu_cluster.rehearsal.simulators.stock import machine_types, stock
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
-    """Implements `rehearsal.cloud_simulators.Simulator`."""
+    """Implements `rehearsal.platforms.simulator.Simulator`."""
     ending = ExitStack()
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())

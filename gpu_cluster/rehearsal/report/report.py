@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gpu_cluster.rehearsal.event_log import Event
-from gpu_cluster.rehearsal.gpu_node.report_blocks import blocks as real_node_blocks
+from gpu_cluster.rehearsal.report.real_node import blocks as real_node_blocks
 from gpu_cluster.stacks.engine.state import ROOT_TYPE
 from gpu_cluster.stacks.engine.urn import Urn
 

@@ -8,17 +8,18 @@ from typing import Any
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
-from gpu_cluster.rehearsal.nodes.gpu_sharing import template_sharing
-from gpu_cluster.rehearsal.nodes.gpus import GPU, part
-from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
-from gpu_cluster.rehearsal.nodes.node_registration import group_name
-from gpu_cluster.rehearsal.nodes.pods import (
+from gpu_cluster.rehearsal.control_plane.pods import (
+    GPU,
     allocatable_gpus,
     full_name,
     gpus_asked,
+    part,
     phase,
     workload,
 )
+from gpu_cluster.rehearsal.nodes.gpu_sharing import template_sharing
+from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
+from gpu_cluster.rehearsal.nodes.node_registration import group_name
 from gpu_cluster.rehearsal.report.report import NodeLife, PodLife
 from gpu_cluster.rehearsal.simulators.cloud import (
     SAFE_TO_EVICT,

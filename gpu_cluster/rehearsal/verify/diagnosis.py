@@ -12,17 +12,20 @@ from typing import Any
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
-from gpu_cluster.rehearsal.nodes.autoscaler import is_starting
-from gpu_cluster.rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
-from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
-from gpu_cluster.rehearsal.nodes.pods import (
+from gpu_cluster.rehearsal.control_plane.pods import (
+    GPU,
     allocatable_gpus,
     condition,
     full_name,
     gpus_asked,
+    installs_driver_on,
+    is_device_plugin,
+    is_starting,
     phase,
     workload,
 )
+from gpu_cluster.rehearsal.nodes.gpus import gpu_parts
+from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
 from gpu_cluster.rehearsal.nodes.queued import CONSUMES
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup
 

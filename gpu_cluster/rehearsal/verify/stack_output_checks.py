@@ -5,7 +5,7 @@ from typing import Any
 
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
-from gpu_cluster.rehearsal.nodes.gpus import GPU
+from gpu_cluster.rehearsal.control_plane.pods import GPU
 from gpu_cluster.rehearsal.nodes.matching import shape_of, untolerated
 from gpu_cluster.rehearsal.nodes.node_registration import group_name
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTemplate

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpu_cluster.rehearsal.nodes.pods import phase, workload
+from gpu_cluster.rehearsal.control_plane.pods import phase, workload
 
 Object = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from gpu_cluster.rehearsal.nodes.pods import full_name, workload
+from gpu_cluster.rehearsal.control_plane.pods import full_name, workload
 from gpu_cluster.rehearsal.simulators.cloud import (
     Cloud,
     Identifying,

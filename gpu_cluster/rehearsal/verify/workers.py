@@ -5,7 +5,7 @@ from typing import Any
 
 from gpu_cluster.components.kube.partial import all_of
 from gpu_cluster.components.kube.selectors import requirement
-from gpu_cluster.rehearsal.nodes.pods import full_name, gpus_asked, phase
+from gpu_cluster.rehearsal.control_plane.pods import full_name, gpus_asked, phase
 from gpu_cluster.rehearsal.report.report import PodLife
 
 Object = Mapping[str, Any]

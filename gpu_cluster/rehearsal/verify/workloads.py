@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_cluster.rehearsal.nodes.pods import condition, full_name, holds, phase, workload
+from gpu_cluster.rehearsal.control_plane.pods import condition, full_name, holds, phase, workload
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 
 Object = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Whether a stack's GPU pools can be added to an existing EKS cluster; read-only.
 
-Queries EKS and EC2. The contents of the cluster are checked by `stacks.live.conflicts`.
+Queries EKS and EC2. The contents of the cluster are checked by `stacks.capacity.conflicts`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -17,7 +17,7 @@ import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
 
-from gpu_cluster.stacks.capacity.questions import on_this_machine
+from gpu_cluster.components.settings.endpoints import on_this_machine
 from gpu_cluster.stacks.capacity.verdict import Unknown
 
 SCOPES = (

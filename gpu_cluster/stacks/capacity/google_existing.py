@@ -1,7 +1,7 @@
 """Whether a stack's GPU pools can be added to an existing GKE cluster; read-only.
 
 Queries the Kubernetes Engine API: `clusters.get`, and `clusters.list` for a cluster that does not
-exist. The contents of the cluster are checked by `stacks.live.conflicts`.
+exist. The contents of the cluster are checked by `stacks.capacity.conflicts`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -7,14 +7,10 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
+from gpu_cluster.components.settings.endpoints import on_this_machine
 from gpu_cluster.stacks.capacity import reserved
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.verdict import Finding, Known, Need, Unknown
-
-
-def on_this_machine(url: str | None) -> bool:
-    """Whether a URL points to a simulator, which neither gets nor needs real credentials."""
-    return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def simulator(cloud: str) -> str | None:

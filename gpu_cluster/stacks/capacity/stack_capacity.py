@@ -115,8 +115,8 @@ def _existing(
     stack: str, settings: Settings[Any], asked: Questions, owner: str, *, rehearsal: bool
 ) -> list[Finding]:
     """Conflicts of an existing cluster in a cloud with the stack."""
+    from gpu_cluster.stacks.capacity.conflicts import conflicts, without_running
     from gpu_cluster.stacks.live.cluster import Denied, kubeconfig_of
-    from gpu_cluster.stacks.live.conflicts import conflicts, without_running
     from gpu_cluster.stacks.live.controllers import foreign_controllers
 
     found = [*asked.existing(owner)]

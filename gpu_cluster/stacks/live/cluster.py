@@ -14,7 +14,7 @@ import urllib3
 import yaml
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
-from gpu_cluster.stacks.capacity.questions import on_this_machine
+from gpu_cluster.components.settings.endpoints import on_this_machine
 from gpu_cluster.stacks.definition.settings import (
     ROOT,
     config_of,

@@ -70,7 +70,8 @@ def test_its_keys_are_documented(toy: Session) -> None:
     """On the page that the row names and in its index, in the schema, and as a named block."""
     code = """
 import json
-from quality.docs import keys, stack_schema
+from quality import keys
+from quality.docs import stack_schema
 from quality.faults.changes import NAMED
 schema = stack_schema.schema()["properties"]["config"]["properties"]
 pages = keys.shared_blocks() + keys.pages()["workloads"]

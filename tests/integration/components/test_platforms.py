@@ -118,7 +118,8 @@ def test_its_keys_are_documented(toy: Session) -> None:
     """On a page of its own, and in the schema that editors read."""
     code = """
 import json
-from quality.docs import keys, stack_schema
+from quality import keys
+from quality.docs import stack_schema
 schema = stack_schema.schema()["properties"]["config"]["properties"]
 platform = schema["gpu-cluster:cluster"]["properties"]["platform"]
 print(json.dumps([keys.pages()["toy"], keys.platforms(), platform]))

@@ -17,11 +17,10 @@ import psutil
 import pytest
 
 from gpu_cluster.cli.main import main
-from gpu_cluster.rehearsal import processes
-from gpu_cluster.rehearsal.folder import holder, lock
-from gpu_cluster.rehearsal.folder.lock import FolderError, end, take_over
+from gpu_cluster.rehearsal import holder, lock, processes
 from gpu_cluster.rehearsal.gpu_node import host_changes
 from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
+from gpu_cluster.rehearsal.lock import FolderError, end, take_over
 from gpu_cluster.stacks.definition.names import StackError, stack_name
 from gpu_cluster.tools import clean, linux
 
@@ -30,8 +29,8 @@ HELD = """
 import sys, time
 from pathlib import Path
 from gpu_cluster.rehearsal import run
-from gpu_cluster.rehearsal.folder import holder
-from gpu_cluster.rehearsal.folder.lock import take_over
+from gpu_cluster.rehearsal import holder
+from gpu_cluster.rehearsal.lock import take_over
 
 def hold(stack, folder, *, keep, replace, **_):
     unlock = take_over(folder, stack, kept=keep is not None, replace=replace)
@@ -236,7 +235,7 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
 
 BUILDING = """
 import sys, time
-from gpu_cluster.rehearsal.folder import holder
+from gpu_cluster.rehearsal import holder
 
 def built(*names):
     print("building", flush=True)
@@ -257,7 +256,7 @@ def test_down_ends_the_one_that_is_starting(tmp_path: Path) -> None:
         "-c",
         BUILDING,
         "-m",
-        "gpu_cluster.rehearsal.folder.holder",
+        "gpu_cluster.rehearsal.holder",
         "1",
         wanted,
     ]
@@ -366,7 +365,7 @@ def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
 MOUNTED = """
 import json, subprocess, sys
 from pathlib import Path
-from gpu_cluster.rehearsal.folder import lock
+from gpu_cluster.rehearsal import lock
 from gpu_cluster.rehearsal.gpu_node import host_changes
 root = Path(sys.argv[1])
 (root / "data").mkdir()

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from gpu_cluster.cli.main import main
-from gpu_cluster.rehearsal.folder.lock import take_over
 from gpu_cluster.rehearsal.kept import how_to_use, write_runner
+from gpu_cluster.rehearsal.lock import take_over
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.stacks.outcome import ExitCode
 

@@ -36,7 +36,7 @@ from gpu_cluster.components.schema.limits import (
     refusal,
     unwrapped,
 )
-from quality.docs import keys
+from quality import keys
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""

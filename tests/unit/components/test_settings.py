@@ -32,7 +32,7 @@ from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.endpoints import foreign_endpoints
 from gpu_cluster.components.settings.validate import warnings
 from gpu_cluster.stacks.definition.validation import refusals
-from quality.docs.keys import settings_of
+from quality.keys import settings_of
 from tests.program.effects import STACK_OF
 from tests.program.environments import (
     as_engine_config,

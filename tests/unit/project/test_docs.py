@@ -18,7 +18,8 @@ from gpu_cluster.components.settings import load
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from gpu_cluster.stacks.definition.validation import refusals
 from gpu_cluster.tools.sections import DOCS, README, ROOT, between
-from quality.docs import keys, support_matrix, write
+from quality import keys
+from quality.docs import support_matrix, write
 from quality.docs.outputs import PAGE as OUTPUTS
 from tests.program.environments import as_engine_config, values_of
 from tests.tree import sources

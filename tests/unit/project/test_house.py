@@ -122,7 +122,7 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
 
 
 BY_PROCESS_ID = {
-    "gpu_cluster/rehearsal/folder/lock.py:_signal": "the lock names the holder's namespace",
+    "gpu_cluster/rehearsal/lock.py:_signal": "the lock names the holder's namespace",
     "gpu_cluster/rehearsal/engine/fork_server.py:_obey": "this process",
     "gpu_cluster/rehearsal/gpu_node/namespaces.py:main": "a child that was not waited for",
     "gpu_cluster/rehearsal/processes.py:kill_tree": "a child that was not waited for",
@@ -157,7 +157,7 @@ WITH_THE_USERS_ENVIRONMENT = {
     "gpu_cluster/rehearsal/engine/fork_server.py": "a copy of it gets its launcher's environment",
     "gpu_cluster/rehearsal/gpu_node/machine.py": "nvidia-smi",
     "gpu_cluster/rehearsal/gpu_node/pytorch.py": "the machine's own Python, and ldd",
-    "gpu_cluster/rehearsal/folder/holder.py": "builds programs, through a proxy",
+    "gpu_cluster/rehearsal/holder.py": "builds programs, through a proxy",
     "gpu_cluster/rehearsal/existing/inventory_file.py": "reads the user's real cluster",
     "gpu_cluster/rehearsal/engine/proxied_plugin.py": "the engine's environment",
 }
@@ -195,7 +195,7 @@ DOORS = {
     "quality/bench/gpu/__main__.py": "runs on a machine with a GPU, alone",
     "gpu_cluster/rehearsal/engine/fork_server.py": "a process of the rehearsal",
     "gpu_cluster/rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/folder/holder.py": "a process of the rehearsal",
+    "gpu_cluster/rehearsal/holder.py": "a process of the rehearsal",
     "gpu_cluster/rehearsal/engine/proxied_plugin.py": "a process around each official plugin",
     "gpu_cluster/stacks/definition/changed.py": "runs before anything is installed",
     "gpu_cluster/tools/__main__.py": "runs before anything is installed",

@@ -30,8 +30,7 @@ from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
 from gpu_cluster.stacks.engine.plan import Change as Planned
 from gpu_cluster.stacks.engine.plan import codes, read_plan
-from quality.docs import keys
-from quality.docs.keys import settings_of
+from quality import keys
 from quality.environments import platform_at
 from quality.faults.changes import (
     FOLLOWED,
@@ -52,6 +51,7 @@ from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
+from quality.keys import settings_of
 from quality.tries import document
 from tests.program.effects import STACK_OF
 from tests.unit.rehearsal.rehearsed import group

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
-from gpu_cluster.rehearsal.nodes.autoscaler import STARTING
+from gpu_cluster.rehearsal.control_plane.pods import STARTING
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import (

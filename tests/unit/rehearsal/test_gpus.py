@@ -5,13 +5,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from gpu_cluster.rehearsal.control_plane.pods import installs_driver_on, is_device_plugin
 from gpu_cluster.rehearsal.existing.gpu_operator import GpuOperator, daemon_set
-from gpu_cluster.rehearsal.nodes.gpus import (
-    conflicts,
-    gpu_parts,
-    installs_driver_on,
-    is_device_plugin,
-)
+from gpu_cluster.rehearsal.nodes.gpus import conflicts, gpu_parts
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
     DEVICE_PLUGIN,

@@ -9,7 +9,7 @@ import yaml
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.existing import inventory_objects
 from gpu_cluster.rehearsal.simulators.inventory import objects
-from gpu_cluster.stacks.live.conflicts import InCluster
+from gpu_cluster.stacks.capacity.conflicts import InCluster
 from gpu_cluster.stacks.outcome import CheckError
 from tests.unit.components.test_settings import changed
 

@@ -13,9 +13,10 @@ import pytest
 
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pods import STARTING
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes import kwok, scale_down
-from gpu_cluster.rehearsal.nodes.autoscaler import STARTING, Autoscaler
+from gpu_cluster.rehearsal.nodes.autoscaler import Autoscaler
 from gpu_cluster.rehearsal.nodes.node_registration import GROUP, by_instance
 from gpu_cluster.rehearsal.nodes.nodes import Nodes
 from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates

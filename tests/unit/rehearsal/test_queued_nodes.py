@@ -13,11 +13,11 @@ import pytest
 
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.control_plane.pods import condition, holds
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes import queued
 from gpu_cluster.rehearsal.nodes.node_registration import GROUP
 from gpu_cluster.rehearsal.nodes.nodes import Nodes
-from gpu_cluster.rehearsal.nodes.pods import condition, holds
 from gpu_cluster.rehearsal.nodes.queued import CLASS, CONSUMES, LABEL, QueuedNodes, nodes_for
 from gpu_cluster.rehearsal.nodes.zones import Zones
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, RefusedError

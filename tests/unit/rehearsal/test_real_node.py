@@ -30,9 +30,9 @@ from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
 from gpu_cluster.rehearsal.gpu_node.host_node import pool_of
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, NodeError
 from gpu_cluster.rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
-from gpu_cluster.rehearsal.gpu_node.report_blocks import blocks
 from gpu_cluster.rehearsal.gpu_node.training import Training
 from gpu_cluster.rehearsal.nodes.node_registration import belongs
+from gpu_cluster.rehearsal.report.real_node import blocks
 from gpu_cluster.rehearsal.simulators.inventory import inventory
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.program import copy_program

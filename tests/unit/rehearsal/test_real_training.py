@@ -9,10 +9,10 @@ import pytest
 
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.gpu_node import overrides, pod_names
-from gpu_cluster.rehearsal.gpu_node.lost_worker import verdict
 from gpu_cluster.rehearsal.gpu_node.overrides import SAMPLE
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
 from gpu_cluster.rehearsal.gpu_node.training import Training
+from gpu_cluster.rehearsal.real_node.lost_worker import verdict
 from gpu_cluster.rehearsal.scenario import Failure
 from gpu_cluster.stacks.definition.program import copy_program
 from gpu_cluster.stacks.definition.settings import config_of, settings_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
+from gpu_cluster.rehearsal.control_plane.pods import STARTING
+from gpu_cluster.rehearsal.nodes.autoscaler import node_pool, pool_weights
 from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates, running, scaled_groups
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, Scaler
 from tests.unit.rehearsal.rehearsed import T4, group, node, pod, shape

@@ -13,8 +13,8 @@ from gpu_cluster.components.gke.node_identity import recycling_check
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.rehearsal.control_plane.api import Api
+from gpu_cluster.rehearsal.control_plane.pods import STARTING
 from gpu_cluster.rehearsal.event_log import EventLog
-from gpu_cluster.rehearsal.nodes.autoscaler import STARTING
 from gpu_cluster.rehearsal.nodes.bounds import NODE_CLAIMS
 from gpu_cluster.rehearsal.nodes.zones import Zones
 from gpu_cluster.rehearsal.plugins.cloud import facts

@@ -9,8 +9,8 @@ import pytest
 
 from gpu_cluster.components.lifecycle.ownership import ANNOTATION
 from gpu_cluster.components.settings import load as settings
+from gpu_cluster.stacks.capacity import conflicts
 from gpu_cluster.stacks.capacity.verdict import Finding
-from gpu_cluster.stacks.live import conflicts
 from gpu_cluster.stacks.live.cluster import Denied
 from tests.unit.components.test_settings import changed
 

@@ -1,6 +1,7 @@
 """Which simulators a stack's platform needs, and how the engine reaches them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +11,7 @@ from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.plugins.faults import Faults
+from gpu_cluster.rehearsal.processes import Processes
 from gpu_cluster.rehearsal.simulators import inventory
 from gpu_cluster.rehearsal.simulators.cloud import Cloud
 
@@ -59,3 +61,29 @@ class Simulator(Protocol):
 def serve(platform: str, of: Rehearsed) -> RunningSimulator:
     """Starts the platform's simulators, importing only the SDKs that they need."""
     return cast(Simulator, import_module(PLATFORMS[platform].rehearsal)).serve(of)
+
+
+@contextmanager
+def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
+    """Runs an empty cloud, for any program, until the context ends; yields the environment that
+    points clients at it. A cluster in it has a real control plane on this machine, but no nodes
+    join. `folder` is for logs and keys."""
+    with ExitStack() as ending:
+        processes = Processes(folder / "logs", str(folder))
+        ending.callback(processes.stop)
+        control_plane = LocalControlPlane(folder, processes)
+        ending.callback(control_plane.stop)
+        served = serve(
+            next(name for name, platform in PLATFORMS.items() if platform.cloud == cloud),
+            Rehearsed(
+                stack="simulated",
+                control_plane=control_plane,
+                faults=Faults(),
+                folder=folder,
+                settings=None,
+                standalone=True,
+            ),
+        )
+        ending.callback(served.stop)
+        ports = ",".join(f"{package}:{port}" for package, port in served.ports.items())
+        yield {**served.points, "PULUMI_DEBUG_PROVIDERS": ports}

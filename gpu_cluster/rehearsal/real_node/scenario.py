@@ -14,16 +14,16 @@ from typing import Any
 from gpu_cluster.components.gpu.acceptance_args import job_name
 from gpu_cluster.components.gpu.acceptance_program.report import result_in
 from gpu_cluster.components.gpu.acceptance_program.report import text as result_text
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus, condition, phase
 from gpu_cluster.rehearsal.engine.engine import run_in_thread
 from gpu_cluster.rehearsal.gpu_node import exporter, overrides
-from gpu_cluster.rehearsal.gpu_node.lost_worker import LostWorker
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Machine
 from gpu_cluster.rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
-from gpu_cluster.rehearsal.gpu_node.status import View
 from gpu_cluster.rehearsal.gpu_node.training import Training
-from gpu_cluster.rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from gpu_cluster.rehearsal.processes import POLICY_SETTINGS
+from gpu_cluster.rehearsal.real_node.lost_worker import LostWorker
+from gpu_cluster.rehearsal.real_node.status import View
 from gpu_cluster.rehearsal.scenario import Failure, Planned, Rehearsal
 from gpu_cluster.rehearsal.verify.diagnosis import diagnose
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpu_cluster.rehearsal.control_plane.pods import phase
 from gpu_cluster.rehearsal.gpu_node.machine import NAME
-from gpu_cluster.rehearsal.nodes.pods import phase
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Failure
 from gpu_cluster.rehearsal.verify.diagnosis import diagnose

@@ -1,10 +1,18 @@
 """Small queries on pods and nodes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+from gpu_cluster.components.kube import gpu_daemons
 from gpu_cluster.components.kube.requests import requests
-from gpu_cluster.rehearsal.nodes.gpus import GPU
+
+GPU = "nvidia.com/gpu"
+STARTING = {
+    "key": "node.cloudprovider.kubernetes.io/uninitialized",
+    "value": "true",
+    "effect": "NoSchedule",
+}
+"""Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
 
 Object = Mapping[str, Any]
 
@@ -59,3 +67,34 @@ def phase(pod: Object) -> str:
     if status.get("phase") == "Running":
         return "ready" if holds(pod, "Ready") else "running"
     return "bound" if pod["spec"].get("nodeName") else "pending"
+
+
+def is_starting(node: Mapping[str, Any]) -> bool:
+    """Whether Karpenter has created a node that has not joined: the cloud may still refuse it."""
+    keys = {taint["key"] for taint in node["spec"].get("taints") or []}
+    return bool(keys & {STARTING["key"], "karpenter.sh/unregistered"})
+
+
+def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
+    """The node image that a driver installer's pod is for; None for any other pod."""
+    return gpu_daemons.installer_made_for(pod["spec"])
+
+
+def is_device_plugin(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod registers NVIDIA's GPUs with the kubelet."""
+    return gpu_daemons.is_device_plugin(pod["spec"]) is True
+
+
+def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
+    """Which part of a node's GPUs the pod (or pod template) provides."""
+    if installs_driver_on(pod):
+        return "driver"
+    return "plugin" if is_device_plugin(pod) else None
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod is running and ready; one that is being deleted does not count."""
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

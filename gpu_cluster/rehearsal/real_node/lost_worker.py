@@ -9,9 +9,9 @@ from typing import Any
 
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
-from gpu_cluster.rehearsal.gpu_node.status import View
-from gpu_cluster.rehearsal.nodes.pods import phase
+from gpu_cluster.rehearsal.control_plane.pods import phase
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.real_node.status import View
 from gpu_cluster.rehearsal.scenario import Failure
 from gpu_cluster.rehearsal.verify.workers import JOB_SET
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 
 from gpu_cluster import tools
+from gpu_cluster.rehearsal import lock
 from gpu_cluster.rehearsal.engine.provider_plugins import Choice
-from gpu_cluster.rehearsal.folder import lock
-from gpu_cluster.rehearsal.folder.lock import FolderError, Holder
 from gpu_cluster.rehearsal.gpu_node import host_changes
 from gpu_cluster.rehearsal.gpu_node.machine import NodeError, look
+from gpu_cluster.rehearsal.lock import FolderError, Holder
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.processes import ProcessError, visible
 from gpu_cluster.rehearsal.report.progress import Progress
@@ -31,7 +31,7 @@ from gpu_cluster.stacks.outcome import CheckError, ExitCode
 from gpu_cluster.tools import linux
 from gpu_cluster.tools.__main__ import main as run_tools
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 REHEARSALS = ROOT / ".rehearsal"
 
 
@@ -62,7 +62,7 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
     command = [
         sys.executable,
         "-m",
-        "gpu_cluster.rehearsal.folder.holder",
+        "gpu_cluster.rehearsal.holder",
         str(writing),
         json.dumps(asdict(wanted)),
     ]
@@ -125,7 +125,7 @@ def _starting(folder: Path) -> list[psutil.Process]:
     for process in visible():
         with suppress(psutil.Error):  # it has ended, or belongs to another user
             command = process.cmdline()
-            if "gpu_cluster.rehearsal.folder.holder" in command and wanted in command[-1]:
+            if "gpu_cluster.rehearsal.holder" in command and wanted in command[-1]:
                 found.append(process)
     return found
 

@@ -1,0 +1,1 @@
+"""A rehearsal on this machine with its own GPUs: steps, samples, and a training job."""
