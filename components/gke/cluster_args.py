@@ -62,17 +62,29 @@ _KEY = matching(
     "a Cloud KMS key; give it as projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
     KMS_KEY,
 )
-LABEL_KEY, LABEL_VALUE = (
-    matching(
-        f"the {part} of a Google Cloud label; allowed: {size} lowercase letters, digits, '-' and "
-        f"'_'{first}",
-        re.compile(pattern_),
-    )
-    for part, size, first, pattern_ in (
-        ("key", "1 to 63", ", a letter first", "[a-z][a-z0-9_-]{0,62}"),
-        ("value", "0 to 63", "", "[a-z0-9_-]{0,63}"),
-    )
-)
+_LABEL = "[^\\x00-,./:-^`{-\\x7f]"
+"""No other ASCII character than lowercase letters, digits, `-` and `_`."""
+
+
+def _label(part: str, size: str, first: str, ascii_only: str) -> Limit:
+    """Letters of any alphabet, as long as they are not uppercase:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels, 2026-11-28
+    """
+
+    def refusal(text: str) -> str | None:
+        letters = text == text.lower() and all(char.isalnum() or char in "-_" for char in text)
+        if letters and re.fullmatch(ascii_only, text) and (not first or text[0].isalpha()):
+            return None
+        return (
+            f"{shown(text)} is not the {part} of a Google Cloud label; allowed: {size} lowercase "
+            f"letters, digits, '-' and '_'{first}"
+        )
+
+    return Limit(refusal, pattern(re.compile(ascii_only)))
+
+
+LABEL_KEY = _label("key", "1 to 63", ", a letter first", f"[^\\x00-`{{-\\x7f]{_LABEL}{{0,62}}")
+LABEL_VALUE = _label("value", "0 to 63", "", f"{_LABEL}{{0,63}}")
 PLACE = pattern(catalog.REGION, catalog.ZONE)
 DiskSize = Annotated[int, Interval(ge=catalog.MIN_DISK_GB, le=catalog.MAX_DISK_GB)]
 

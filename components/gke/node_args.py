@@ -84,7 +84,8 @@ SERVICE_ACCOUNT = Annotated[
     matching(
         "the email of a service account such as nodes@my-project.iam.gserviceaccount.com",
         re.compile(
-            "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer)[.]gserviceaccount[.]com"
+            "[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer|appspot)"
+            "[.]gserviceaccount[.]com"
         ),
     ),
     OnChange("GPU pool"),

@@ -37,3 +37,14 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is a new class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
+
+    def warnings(self) -> list[str]:
+        """The warnings of the control plane, and one about a channel."""
+        lines = GkeControlPlaneArgs.warnings(self)
+        if self.release_channel == "extended":
+            # No copy of the page itself was found, and the API's reference does not say it.
+            lines.append(
+                "releaseChannel: notes of 2026-09 on Google's page about channels say that "
+                "Autopilot clusters cannot use extended, so GKE may refuse it"
+            )
+        return lines

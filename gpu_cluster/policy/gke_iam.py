@@ -105,7 +105,7 @@ def _default_account(account: Any) -> bool:
     if account is UNKNOWN:
         return False
     return account in (None, "", "default") or str(account).endswith(
-        "-compute@developer.gserviceaccount.com"
+        ("-compute@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")
     )
 
 

@@ -1,6 +1,7 @@
 """Our tables of Google Cloud beside its discovery documents: each yields a line per difference."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpu_cluster.components.cluster import Taint
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.gcp.client import Client
 from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
+from gpu_cluster.stacks.capacity.google import CPU_QUOTAS
 from tests.facts import google_sources as google
 from tests.facts import sent
 
@@ -181,6 +183,12 @@ def quotas() -> Iterator[str]:
     for metric in dict.fromkeys(metrics):
         if metric not in node["enum"]:
             yield f"{metric}: Compute Engine's list lacks it"
+    of_families = {
+        metric for metric in node["enum"] if re.fullmatch("[A-Z][0-9][A-Z]?_CPUS", metric)
+    }
+    # E2 counts against the quota of N1; there is no family N2A.
+    for metric in (of_families ^ {*CPU_QUOTAS.values()}) - {"E2_CPUS", "N2A_CPUS", "CPUS"}:
+        yield f"{metric}: only one of Compute Engine's list and the families' quotas has it"
 
 
 def preview_only() -> Iterator[str]:

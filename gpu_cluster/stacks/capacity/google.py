@@ -34,9 +34,9 @@ _DISK_QUOTAS = {
 quotas", and the discovery document's `Quota.metric`."""
 
 
-_CPU_QUOTAS = {"n1": "CPUS", "e2": "CPUS"} | {
+CPU_QUOTAS = {"n1": "CPUS", "e2": "CPUS"} | {
     family: f"{family.upper()}_CPUS"
-    for family in ("a2", "c2", "c2d", "c3", "n2", "n2d", "t2a", "t2d")
+    for family in ("a2", "c2", "c2d", "c3", "m1", "m2", "m3", "n2", "n2d", "t2a", "t2d")
 }
 """Family of a machine -> the regional quota of its vCPUs: the metrics of the discovery document.
 N1 and E2 share one, and those of newer families count against CPUS_PER_VM_FAMILY, which the API
@@ -112,7 +112,7 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
         if of.machine is None or of.way != "on-demand":
             continue
         cpus = {pool: of.machine.vcpu * of.count}
-        if (metric := _CPU_QUOTAS.get(of.machine.family)) is not None:
+        if (metric := CPU_QUOTAS.get(of.machine.family)) is not None:
             sizes.setdefault((metric, region, "vCPUs"), {}).update(cpus)
         sizes.setdefault((GLOBAL_CPU_QUOTA, ALL_REGIONS, "vCPUs"), {}).update(cpus)
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
@@ -265,7 +265,7 @@ def _counted(instance: Mapping[str, Any], need: Need) -> int:
         machine = catalog.machine_type(instance["machineType"].rpartition("/")[2])
         if preemptible or machine is None:
             return 0
-        counts = need.quota in (GLOBAL_CPU_QUOTA, _CPU_QUOTAS.get(machine.family))
+        counts = need.quota in (GLOBAL_CPU_QUOTA, CPU_QUOTAS.get(machine.family))
         return machine.vcpu * counts
     gpus = 0
     for accelerator in instance.get("guestAccelerators", ()):

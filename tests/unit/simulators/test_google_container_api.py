@@ -178,6 +178,10 @@ def test_labels_and_maintenance_go_by_what_was_read(gke: Gke) -> None:
     gke.finished(labels(cluster["labelFingerprint"], c="d"))
     assert gke.clusters.get(name=CLUSTER).execute()["resourceLabels"] == {"c": "d"}
     assert refused(labels(cluster["labelFingerprint"], e="f"))[0] == 412
+    fingerprint = gke.clusters.get(name=CLUSTER).execute()["labelFingerprint"]
+    for wrong in ({"Été": "a"}, {"a": "a€"}, {"a": "b" * 64}, {"1a": "b"}):
+        assert "of a resource label" in refused(labels(fingerprint, **wrong))[2]
+    gke.finished(labels(fingerprint, équipe="2-größe_東京"))
     window = {"dailyMaintenanceWindow": {"startTime": "03:00"}}
 
     def maintenance(version: str) -> Any:

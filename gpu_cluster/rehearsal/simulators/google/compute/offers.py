@@ -1,5 +1,6 @@
 """A project's quotas, and the regions, zones, machine types and accelerator types on offer."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -26,27 +27,42 @@ _DISK_METRICS = {
     "pd-ssd": "SSD_TOTAL_GB",
     "hyperdisk-balanced": "HDB_TOTAL_GB",
 }
-_CPU_METRICS = {"n1": "CPUS", "e2": "CPUS", "a2": "A2_CPUS", "c2": "C2_CPUS", "c2d": "C2D_CPUS",
-                "c3": "C3_CPUS", "n2": "N2_CPUS", "n2d": "N2D_CPUS", "t2a": "T2A_CPUS",
-                "t2d": "T2D_CPUS"}  # fmt: skip
 _DISK_LIMIT = 1_000_000
 """Sufficient for every rehearsal, as quotas of GPUs are."""
 _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
 
 
 @cache
+def _listed() -> list[str]:
+    """The metrics of quotas that Compute Engine has."""
+    found = document("compute", "v1")
+    assert found is not None
+    listed: list[str] = found.schemas["Quota"]["properties"]["metric"]["enum"]
+    return listed
+
+
+@cache
+def _cpu_metrics() -> dict[str, str]:
+    """Family -> the quota of its vCPUs. E2 counts against that of N1, newer ones against
+    CPUS_PER_VM_FAMILY, which is not listed."""
+    families = (metric.removesuffix("_CPUS") for metric in _listed() if metric.endswith("_CPUS"))
+    return {
+        family.lower(): f"{family}_CPUS"
+        for family in families
+        if re.fullmatch("[A-Z][0-9][A-Z]?", family)
+    } | {"n1": "CPUS", "e2": "CPUS"}
+
+
+@cache
 def _metrics() -> list[str]:
     """The GPU metrics that Compute Engine lists for a region. There is none for H100 and newer GPUs
     on demand: they count against GPUS_PER_GPU_FAMILY, which it does not list."""
-    found = document("compute", "v1")
-    assert found is not None
-    listed = found.schemas["Quota"]["properties"]["metric"]["enum"]
     ours = [
         metric
         for gpu_model in ACCELERATORS.values()
         for metric in (gpu_model.quota_metric, gpu_model.quota_metric_preemptible)
     ]
-    return [metric for metric in dict.fromkeys(ours) if metric in listed]
+    return [metric for metric in dict.fromkeys(ours) if metric in _listed()]
 
 
 def _project(call: Call) -> dict[str, Any]:
@@ -74,7 +90,7 @@ def _region(call: Call, name: str) -> dict[str, Any]:
         "zones": [f"{LINK}{project}/zones/{zone}" for zone in zones],
         "quotas": [
             *(_quota(call, metric, name) for metric in _metrics()),
-            *(_cpu_quota(call, metric, name) for metric in sorted({*_CPU_METRICS.values()})),
+            *(_cpu_quota(call, metric, name) for metric in sorted({*_cpu_metrics().values()})),
             *(_disk_quota(call, metric, name) for metric in sorted({*_DISK_METRICS.values()})),
         ],
     }
@@ -127,7 +143,7 @@ def _cpu_quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
     use = sum(
         one.count * machine.vcpu
         for one, machine in rows
-        if machine and (region is None or _CPU_METRICS.get(machine.family) == metric)
+        if machine and (region is None or _cpu_metrics().get(machine.family) == metric)
     )
     limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}

@@ -1,6 +1,7 @@
 """GKE's rules for a cluster."""
 
 import ipaddress
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,19 @@ def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list
     keys.check(cloud, state)
     _check_private(state, subnetwork)
     maintenance.check(state.get("maintenancePolicy") or {})
+    _check_labels(state.get("resourceLabels") or {})
+
+
+def _check_labels(labels: Mapping[str, str]) -> None:
+    """The rules of Compute Engine's labels: letters of any alphabet, without case or lowercase."""
+    allowed = {"Ll", "Lo", "Nd", "Nl", "No"}
+    for part, text in (*(("key", key) for key in labels), *(("value", v) for v in labels.values())):
+        kinds = [unicodedata.category(char) for char in text if char not in "-_"]
+        starts = part == "value" or unicodedata.category(text[:1] or "-") in {"Ll", "Lo"}
+        if not {*kinds} <= allowed or len(text) > 63 or not starts:
+            raise bad_request(f"Invalid {part} of a resource label: '{text}'")
+    if len(labels) > 64:
+        raise bad_request("A cluster has at most 64 resource labels")
 
 
 def _check_subnetwork(state: Mapping[str, Any], subnetwork: CloudResource, uses: list[str]) -> None:
