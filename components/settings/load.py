@@ -5,50 +5,33 @@ with its path, before a resource is registered.
 """
 
 import difflib
-import functools
 import itertools
 import json
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from ..batch.load import Available, read_batch
 from ..batch.team_args import TeamArgs
-from ..catalog.clouds import CLOUDS
-from ..catalog.spelling import nearest
-from ..cluster import POOL_LABEL
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..platforms import PLATFORMS, WRITTEN, platform_in
-from ..scalers import default_scaler, scaler_refusals, scalers
 from ..schema.decode import (
     NAMESPACE,
     at,
-    camel,
     decode,
     decode_map,
     no_such_key,
     read_partly,
     refuse_output,
-    type_hints,
 )
-from ..schema.limits import unwrapped
-from ..schema.refusal import (
-    EXCLUDED_KEY,
-    UNKNOWN_KEY,
-    UNKNOWN_POOL,
-    Range,
-    Refusal,
-    Refusals,
-    unknown_value,
-)
+from ..schema.refusal import EXCLUDED_KEY, Refusal, Refusals, unknown_value
+from .advice import explain, misplaced_key, owner_keys
 from .auxiliary import check_disk_zones, read_accounts, read_claims
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
+from .config_keys import PROVIDERS, unread_key
 from .endpoints import foreign_endpoints
 from .model import Settings
 from .remaining import Remaining, steps
@@ -62,8 +45,6 @@ from .validate import (
     warnings,
 )
 
-_PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
-"""Namespaces of the engine and of the providers that this program uses."""
 _FIRST = ("cluster", "gpuPools", "teams")
 """What is read before the other blocks are."""
 _KEYS = ("cluster", "gpuPools", *BLOCKS)
@@ -84,7 +65,7 @@ def load_args(given: Mapping[str, Any]) -> Settings[Any]:
     config, only the providers' settings are used. Raises the same errors as `load`."""
     return _loaded(
         lambda config: _read(config, *_given(given), Path(), Refusals(), rounds=1),
-        lambda key: key.partition(":")[0] in _PROVIDERS,
+        lambda key: key.partition(":")[0] in PROVIDERS,
     )
 
 
@@ -120,7 +101,7 @@ def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]
     """
     refusals, meant = Refusals(), dict(config)
     for key, value in config.items():
-        if refusal := _unread(key):
+        if refusal := unread_key(key):
             refusals.add(refusal)
             meant = {refusal.likely: value, **meant} if refusal.likely else meant
     return _read(meant, _values(meant, refusals), "", root, refusals)
@@ -142,7 +123,7 @@ def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
     for key, value in blocks.items():
         if key not in _KEYS:
             path, platform = f"{NAMESPACE}:{key}", platform_in(values["cluster"])
-            refusal = _in_block(path, key, platform) or no_such_key(path, key, _KEYS)
+            refusal = misplaced_key(path, key, platform) or no_such_key(path, key, _KEYS)
             refusals.add(refusal)
             if refusal.likely and refusal.likely not in blocks:
                 with empty[refusal.likely]:
@@ -190,7 +171,7 @@ def _read(
                 return settings
             break
         of = platform or platform_in(blocks["cluster"])
-        explained = [_explained(refusal, blocks, of) for refusal in refusals]
+        explained = [explain(refusal, blocks, of) for refusal in refusals]
         found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
         # What runs in the cluster is checked with its pools, also if a setting of it is refused.
         before = [refusal for refusal in explained if steps(refusal.path)[0] in _FIRST]
@@ -199,22 +180,6 @@ def _read(
             break
         checked, refusals = True, Refusals()
     raise found.first()
-
-
-def _in_block(path: str, key: str, platform: str) -> Refusal | None:
-    """The refusal of a key that belongs in a block without named entries; None if none has it."""
-    kinds = {name: block.args for name, block in BLOCKS.items() if block.names is None}
-    if platform in PLATFORMS:
-        kinds = {"cluster": PLATFORMS[platform].settings.CLUSTER, **kinds}
-    for name, kind in kinds.items():
-        if _has_key(kind, [key]):
-            remedy = f"move it into {NAMESPACE}:{name}"
-            return Refusal(path, f"is a key of {name}", remedy=remedy)
-    there = no_such_key((f"{NAMESPACE}:cluster", key), key, ())
-    elsewhere = _on_other_platforms(there, platform) if platform in PLATFORMS else there
-    if elsewhere is there:
-        return None
-    return elsewhere.but(path=path, reason=f"cluster.{key} {elsewhere.reason}")
 
 
 def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -274,7 +239,7 @@ def _with_own(
     module = PLATFORMS[platform].settings
     refusals, teams = Refusals(), dict[str, TeamArgs]()
     given = values["cluster"]
-    for key, why in _owner_keys(platform, given).items():
+    for key, why in owner_keys(platform, given).items():
         path = (f"{NAMESPACE}:cluster", key)
         refusals.add(Refusal(path, f"is not available {why}", code=EXCLUDED_KEY))
         given = {name: value for name, value in given.items() if name != key}
@@ -292,38 +257,6 @@ def _with_own(
     if settings is None or refusals:
         raise in_team(refusals.first(), module.CLUSTER, teams)
     return settings
-
-
-def _explained(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refusal:
-    """The refusal, with a reason that only the whole config shows."""
-    cluster = blocks["cluster"]
-    block, *inner = steps(refusal.path)
-    if block == "gpuPools" and refusal.allowed and len(inner) == 2 and platform in PLATFORMS:
-        row, pool = PLATFORMS[platform].settings, blocks[block][inner[0]]
-        written = isinstance(cluster, dict)
-        given = cluster.get("scaler") if written else getattr(cluster, "scaler", None)
-        scaler = given or default_scaler(row.CLUSTER)
-        if scaler in scalers(row.CLUSTER) and isinstance(pool, dict):
-            keys = {camel(field.name): field.name for field in fields(row.POOL)}
-            values = {keys[key]: value for key, value in pool.items() if key in keys}
-            for other in scaler_refusals(row.POOL, values, scaler, row.CLUSTER):
-                if other.path == (inner[1],):
-                    return other.but(path=refusal.path)
-            own = getattr(row.POOL, "POSSIBLE_WITH", {}).get(scaler, {}).get(inner[1])
-            if own and isinstance(refusal.allowed, Range):
-                return refusal.but(allowed=refusal.allowed.within(own))
-    if refusal.code == UNKNOWN_KEY:
-        return _on_other_platforms(refusal, platform)
-    if refusal.code == UNKNOWN_POOL:
-        args = isinstance(cluster, dict)
-        cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
-        if refusal.given in (cpu_pools or ()):
-            return refusal.but(
-                reason="is a CPU pool, and what the stack runs needs GPUs",
-                remedy="choose a pool of gpuPools, or create the pod yourself, with the "
-                f"nodeSelector {POOL_LABEL}: {refusal.given}",
-            )
-    return refusal
 
 
 def _with_blocks(
@@ -381,55 +314,6 @@ def _with_blocks(
     return settings
 
 
-def _unread(key: str) -> Refusal | None:
-    """The refusal of a key that nothing reads and that the engine would silently accept."""
-    namespace, _, name = key.partition(":")
-    if name.startswith("config:"):
-        return _renamed(key, "has an old form", f"{namespace}:{name.removeprefix('config:')}")
-    known = (NAMESPACE, *_PROVIDERS)
-    sdk = namespace == NAMESPACE or _sdk(namespace)
-    if namespace in _PROVIDERS and isinstance(sdk, Path):
-        return _unknown_setting(key, sdk / "config" / "vars.py")
-    if namespace in known or sdk:
-        return None
-    reason = f"nothing reads the namespace {namespace!r}"
-    if near := difflib.get_close_matches(namespace[:100], known, n=1):
-        return _renamed(key, reason, f"{near[0]}:{name}")
-    return Refusal(key, reason, allowed=sorted(known))
-
-
-@functools.cache  # It is looked for in every folder of `sys.path`.
-def _sdk(provider: str) -> Path | bool:
-    """The folder of a provider's SDK, or whether there is one."""
-    package = f"pulumi_{provider.replace('-', '_')}"
-    sdk = find_spec(package) if package.isidentifier() else None
-    return Path(sdk.origin).parent if sdk and sdk.origin else sdk is not None
-
-
-def _renamed(key: str, reason: str, meant: str) -> Refusal:
-    return Refusal(key, reason, remedy=f"rename the key to {meant}", meant=meant)
-
-
-def _unknown_setting(key: str, sdk: Path) -> Refusal | None:
-    """The refusal of a provider's setting that its SDK does not have, as the provider's in a
-    preview. `sdk`: the module that reads the settings; a file, because importing an SDK takes a
-    second."""
-    namespace, _, name = key.partition(":")
-    names = _settings_of(sdk)
-    if not names or name in (*names, "version", "pluginDownloadURL"):
-        return None
-    reason = f"nothing reads it, because the provider has no {name}"
-    if meant := nearest(name, names, 0.6):
-        return _renamed(key, reason, f"{namespace}:{meant}")
-    return Refusal(key, reason, remedy="remove it")
-
-
-@functools.cache
-def _settings_of(sdk: Path) -> Sequence[str]:
-    text = sdk.read_text() if sdk.exists() else ""
-    return re.findall(r"\.get(?:_\w+)?\('(\w+)'\)", text)
-
-
 def _platform(cluster: dict[str, Any]) -> str:
     """The platform, which decides which keys are allowed."""
     path, platform = (f"{NAMESPACE}:cluster", "platform"), platform_in(cluster)
@@ -442,102 +326,6 @@ def _platform(cluster: dict[str, Any]) -> str:
     if not isinstance(named, str) or named not in WRITTEN:
         raise unknown_value(path, named, WRITTEN)
     return platform
-
-
-_ADDONS = "the stack changes no addons there; drop it, and ask its owner for the addon"
-_NOT_WITH_EXISTING = {
-    "name": "that is the cluster's name; drop it",
-    "systemPool": (
-        "system pods run on its owner's nodes; drop it, and declare other nodes without GPUs in "
-        "cpuPools"
-    ),
-    "metricsServer": _ADDONS,
-    "addonVersions": _ADDONS,
-    "scaler": (
-        "pools are node pools, since a ComputeClass has no maxNodes; drop it, or create a "
-        "ComputeClass and a CapacityQuota of its nodes (a preview of GKE) yourself, as "
-        "docs/how-to/not-included.md describes, and use platform: existing"
-    ),
-}
-"""Key of a new cluster -> why an existing one does not have it; of every other key, its owner
-decides."""
-
-
-_TEAMS = f"list people and groups in {NAMESPACE}:teams, or give them"
-_IAM = "an IAM role such as roles/container."
-_INSTEAD = {
-    ("gke-autopilot", "maxNodes"): (
-        "drop it, and limit the GPUs by nominalQuota of batch.queues, gpus of teams, or the GPU "
-        "quota of your Google Cloud project"
-    ),
-    ("gke", "users"): f"{_TEAMS} {_IAM}viewer",
-    ("gke-autopilot", "users"): f"{_TEAMS} {_IAM}viewer",
-    ("existing", "users"): f"{_TEAMS} RoleBindings of your own",
-    ("gke", "admins"): f"give them {_IAM}admin",
-    ("gke-autopilot", "admins"): f"give them {_IAM}admin",
-    ("existing", "admins"): "the cluster's owner decides who administers it; drop it",
-}
-"""(platform, key of other platforms) -> what to use there."""
-
-
-def _owner_keys(platform: str, cluster: Any) -> Mapping[str, str]:
-    """`existing` where it does not exist, and keys of a cluster that the stack creates, if the
-    cluster is an existing one -> why they are refused."""
-    entry = PLATFORMS[platform]
-    if not isinstance(cluster, Mapping):
-        return {}
-    if entry.instead_of_existing and "existing" in cluster:
-        return {"existing": f"on platform {platform}; {entry.instead_of_existing}"}
-    if not entry.added:
-        return {}
-    owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
-    keys, own = (
-        {camel(field.name) for field in fields(each)} for each in (entry.settings.CLUSTER, owned)
-    )
-    default = "the cluster's owner decides it; drop it"
-    return {
-        key: f"with existing: {_NOT_WITH_EXISTING.get(key, default)}"
-        for key in cluster
-        if key in own - keys
-    }
-
-
-def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
-    """The refusal of an unknown key, which says so if other platforms have it at this place."""
-    block, *inner = steps(refusal.path)
-    part, keys = ("CLUSTER", inner) if block == "cluster" else ("POOL", inner[1:])
-    have = [name for name, row in PLATFORMS.items() if _has_key(getattr(row.settings, part), keys)]
-    if not have or block not in ("cluster", "gpuPools"):
-        return refusal
-    here = platform.removesuffix("-existing")
-    names = [
-        f"{name} without existing"
-        if f"{name}-existing" == platform
-        else name.replace("-existing", " with existing")
-        for name in have
-        if name.removesuffix("-existing") not in {*have} - {name}
-    ]
-    own = f"use {refusal.meant} on {here}" if refusal.meant else "drop it"
-    return refusal.but(
-        reason=f"is only available on {' and '.join(names)}",
-        allowed=(),
-        remedy=_INSTEAD.get((here, f"{keys[-1]}"), own),
-    )
-
-
-def _has_key(kind: Any, keys: Sequence[str | int]) -> bool:
-    """Whether a class of args, or what a field of one holds, has the key at this path."""
-    kind = unwrapped(kind)[0]
-    inner = get_args(kind)
-    if not keys:
-        return True
-    if get_origin(kind) is Mapping:
-        return _has_key(inner[1], keys[1:])
-    if get_origin(kind) is Sequence:
-        return _has_key(inner[0], keys[1:])
-    hints = {camel(field.name): field.name for field in fields(kind)} if is_dataclass(kind) else {}
-    name = hints.get(f"{keys[0]}")
-    return name is not None and _has_key(type_hints(kind)[name], keys[1:])
 
 
 def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
