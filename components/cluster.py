@@ -14,8 +14,8 @@ from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .schema.decode import NAMESPACE, at
-from .schema.limits import LABEL_KEY, LABEL_VALUE, Example, check_limits
-from .schema.refusal import Refusal, Refusals
+from .schema.limits import LABEL_KEY, LABEL_VALUE, Checked, Example, never
+from .schema.refusal import Refusals, refuse
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
 # second to import.
@@ -36,7 +36,7 @@ POOL_LABEL = "gpu-cluster/pool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(Checked):
     """A node taint, in Kubernetes spelling."""
 
     key: Annotated[str, LABEL_KEY, Example("team")]
@@ -45,9 +45,6 @@ class Taint:
     """The taint's value, never empty: Cluster Autoscaler ignores an EKS taint without one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     def __str__(self) -> str:
         """The form that `kubectl taint` accepts: `key=value:NoSchedule`."""
@@ -60,26 +57,23 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Checked):
     """A pod's toleration. `value` is unset with operator `Exists`."""
 
     key: str
     """The key of the taint that is tolerated."""
     operator: Literal["Exists", "Equal"] = "Exists"
     """Whether any value is tolerated (`Exists`) or one (`Equal`)."""
-    value: str | None = None
+    value: Annotated[
+        str | None,
+        never(operator="Exists")(
+            "is not used with operator Exists, which tolerates every value; drop it, or set "
+            "operator: Equal"
+        ),
+    ] = None
     """The value that is tolerated; with operator `Equal`."""
     effect: Effect | None = None
     """The effect that is tolerated; by default, every effect."""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError if the API server would refuse the toleration."""
-        if self.operator == "Exists" and self.value is not None:
-            raise Refusal(
-                "value",
-                "is not used with operator Exists, which tolerates every value",
-                remedy="drop it, or set operator: Equal",
-            )
 
     def manifest(self) -> "TolerationArgsDict":
         """The toleration as a pod spec has it."""
@@ -322,9 +316,8 @@ def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> None
     """Raises ValueError for a CPU pool with the name of a GPU pool."""
     for name in cpu_pools:
         if name in pools:
-            raise Refusal(
-                (f"{NAMESPACE}:cluster", "cpuPools", name),
-                "is also the name of a GPU pool; choose another",
+            raise refuse((f"{NAMESPACE}:cluster", "cpuPools", name))(
+                "is also the name of a GPU pool; choose another"
             )
 
 
@@ -334,10 +327,9 @@ def check_fixed(min_nodes: int, max_nodes: int, advice: str = "") -> None:
     concepts/topology_aware_scheduling, 2026-11-24). `advice`: what to do if the pool cannot have
     `minNodes`."""
     if min_nodes != max_nodes:
-        raise Refusal(
-            "topologyAware",
+        raise refuse("topologyAware")(
             f"Kueue places pods only on nodes that exist, and this pool has {min_nodes} to "
-            f"{max_nodes}; {advice or f'set minNodes to {max_nodes}'}, or drop the key",
+            f"{max_nodes}; {advice or f'set minNodes to {max_nodes}'}, or drop the key"
         )
 
 

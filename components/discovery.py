@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from .catalog.accelerators import GPUS
 from .cluster import GPU_RESOURCE, Sharing
-from .schema.refusal import Refusal
+from .schema.refusal import refuse
 
 
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
@@ -19,14 +19,12 @@ def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[
     """
     gpu = GPUS[model]
     if gpu.product is None:
-        raise Refusal(
-            "discoveryLabels",
+        raise refuse("discoveryLabels")(
             f"the name that GPU feature discovery gives the {model} is not known",
             remedy=f"drop the key, or set {GPU_RESOURCE}.product in labels",
         )
     if sharing is not None and sharing.partition is not None:
-        raise Refusal(
-            "discoveryLabels",
+        raise refuse("discoveryLabels")(
             "GPU feature discovery labels MIG partitions by their own memory, which is not known",
             remedy="drop the key",
         )

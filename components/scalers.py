@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from .catalog import kubernetes as names
 from .schema.decode import camel, type_hints
 from .schema.limits import unwrapped
-from .schema.refusal import Refusal, Refusals
+from .schema.refusal import Refusal, Refusals, refuse
 
 _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"
@@ -262,8 +262,7 @@ def scaler_refusals(
         first = min(ways, key=len, default="")
         way = f", or {first}set cluster.scaler: {' or '.join(ways[first])}{needs}" if ways else ""
         value = values[name]
-        refusal = Refusal(
-            camel(name),
+        refusal = refuse(camel(name))(
             f"is not possible with cluster.scaler {scaler}: {mark.reason}",
             remedy=f"drop the key{way}",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from ..schema.limits import Limit, pattern
-from ..schema.refusal import Refusal
+from ..schema.refusal import Refusal, refuse
 
 _EXAMPLES = [
     ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
@@ -34,7 +34,7 @@ def _network(text: str) -> ipaddress.IPv4Network:
             wrong = f"it has host bits set; write {block}"
         else:
             return block
-    raise Refusal((), f"is not an IPv4 CIDR ({wrong})", given=text, remedy=advice)
+    raise refuse((), text)(f"is not an IPv4 CIDR ({wrong})", remedy=advice)
 
 
 def cidr(least: int, most: int, *, private: bool = False, why: str = "") -> Limit:

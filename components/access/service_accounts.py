@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 from ..catalog import kubernetes as names
 from ..catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES, too_broad
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, Limit, limit_refusals, matching, pattern
-from ..schema.refusal import Keys, Refusal, collected
+from ..schema.limits import DNS_LABEL, UNIQUE, Checked, Limit, matching, only, pattern, rule
+from ..schema.refusal import Keys, Refusal, collected, refuse
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """The ARN of a key, not an alias: EKS returns the key's ARN for an alias; IAM ignores aliases."""
@@ -63,7 +63,7 @@ Right = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceAccountArgs:
+class ServiceAccountArgs(Checked):
     """A Kubernetes service account of this stack with its own cloud permissions, without a key, and
     without permissions that other pods of the node could use."""
 
@@ -90,29 +90,21 @@ class ServiceAccountArgs:
     """GKE: whether an IAM condition limits the permissions to this cluster. By default, they apply
     to the same namespace and account in every cluster of the project."""
     bucket_keys: Annotated[
-        Sequence[Annotated[str, KMS_ARN]], Sent("RolePolicy policy.Statement[].Resource[]")
+        Sequence[Annotated[str, KMS_ARN]],
+        only(buckets=True)("is set without buckets; name the buckets, or drop the key"),
+        Sent("RolePolicy policy.Statement[].Resource[]"),
     ] = ()
     """EKS: ARNs of your own KMS keys that encrypt its buckets by default."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.bucket_keys and not self.buckets:
-                raise Refusal(
-                    "bucketKeys",
-                    "is set without buckets",
-                    remedy="name the buckets, or drop the key",
+    @rule
+    def _check_names(self) -> Iterator[Refusal]:
+        for key, rights in (("roles", self.roles), ("policies", self.policies)):
+            ends = [right.rpartition("/")[2] for right in rights]
+            if double := sorted({right for right in ends if ends.count(right) > 1}):
+                yield refuse(key)(
+                    f"two of them are named {double[0]!r}, from which the stack derives the names "
+                    "of what it grants; drop one, or create it again under another name"
                 )
-        with refusals:
-            for key, rights in (("roles", self.roles), ("policies", self.policies)):
-                ends = [right.rpartition("/")[2] for right in rights]
-                if double := sorted({right for right in ends if ends.count(right) > 1}):
-                    raise Refusal(
-                        key,
-                        f"two of them are named {double[0]!r}, from which the stack derives the "
-                        "names of what it grants; drop one, or create it again under another name",
-                    )
-        refusals.check()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,35 +192,31 @@ class Access:
         for key, rights in (("roles", account.roles), ("policies", account.policies)):
             if rights and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"
-                yield Refusal(key, f"is not available on platform {platform}", remedy=instead)
+                yield refuse(key)(f"is not available on platform {platform}", remedy=instead)
         if account.this_cluster_only and self.rights != "roles":
-            yield Refusal(
-                "thisClusterOnly",
+            yield refuse("thisClusterOnly")(
                 f"on platform {platform} permissions apply to one cluster anyway, or are not "
-                "managed by this stack; drop the key",
+                "managed by this stack; drop the key"
             )
         if account.bucket_keys and self.rights != "policies":
-            yield Refusal("bucketKeys", f"platform {platform} does not need it; drop the key")
+            yield refuse("bucketKeys")(f"platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
             if f":kms:{self.region}:" not in arn:
-                yield Refusal(
-                    ("bucketKeys", position),
+                yield refuse(("bucketKeys", position), arn)(
                     f"is not in {self.region}; S3 needs a key in the bucket's region, and "
-                    "buckets are in the region of the cluster",
-                    given=arn,
+                    "buckets are in the region of the cluster"
                 )
         for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
             self.check_arns(((name, n), arn) for n, arn in enumerate(arns))
         if account.buckets and self.buckets is None:
-            yield Refusal(
-                "buckets",
-                f"platform {platform} cannot mount buckets; use volumes with existingClaim",
+            yield refuse("buckets")(
+                f"platform {platform} cannot mount buckets; use volumes with existingClaim"
             )
         if self.buckets is not None and not self.buckets.inline:
             for bucket in account.buckets:
                 if reason := names.invalid_dns_subdomain(bucket):
-                    yield Refusal(
-                        ("buckets", bucket), f"on platform {platform} a bucket's name {reason}"
+                    yield refuse(("buckets", bucket))(
+                        f"on platform {platform} a bucket's name {reason}"
                     )
 
 

@@ -1,7 +1,7 @@
 """The settings of queues, and how many GPUs each queue may hand out."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -10,8 +10,8 @@ from annotated_types import Ge, Interval, Le, MinLen
 from ..cluster import GpuPool
 from ..schema.decode import unknown
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, limit_refusals, matching
-from ..schema.refusal import Refusal, Refusals
+from ..schema.limits import DNS_LABEL, UNIQUE, Checked, matching, rule
+from ..schema.refusal import Refusal, Refusals, refuse
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",
@@ -20,7 +20,7 @@ _GROUP = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueArgs:
+class QueueArgs(Checked):
     """A queue and the pools whose GPUs it hands out; a job starts when all of its GPUs are free."""
 
     pools: Annotated[
@@ -47,15 +47,12 @@ class QueueArgs:
     queue with `podSecurity: baseline`. On an existing cluster they can be other namespaces, except
     `default` and `kube-*`; check which Pod Security level these enforce."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for pool in self.nominal_quota:
-                if pool not in self.pools:
-                    raise Refusal(
-                        ("nominalQuota", pool), "is not a pool of this queue", allowed=self.pools
-                    )
-        refusals.check()
+    @rule
+    def _check_quota(self) -> Iterator[Refusal]:
+        for pool in self.nominal_quota:
+            if pool not in self.pools:
+                reason = "is not a pool of this queue"
+                yield refuse(("nominalQuota", pool))(reason, allowed=self.pools)
 
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
@@ -65,22 +62,19 @@ class QueueArgs:
         quota = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
             if quota is None:
-                raise Refusal(
-                    ("nominalQuota", pool.name),
+                raise refuse(("nominalQuota", pool.name))(
                     "is missing, and cannot be derived because the pool has no maxNodes",
                     remedy="set how many GPUs the queue may hand out",
                 )
             return quota
         most = pool.max_nodes * pool.allocatable
         if not most:
-            raise Refusal(
-                "pools",
+            raise refuse("pools")(
                 f"{pool.name} has maxNodes 0 and therefore no GPUs",
                 remedy="raise maxNodes, or drop the pool",
             )
         if quota is not None and quota > most:
-            raise Refusal(
-                ("nominalQuota", pool.name),
+            raise refuse(("nominalQuota", pool.name))(
                 f"{quota} is more than the pool's maxNodes allows, at most {most}",
                 remedy="lower it, or raise maxNodes",
             )
@@ -131,7 +125,7 @@ class QueueRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchArgs:
+class BatchArgs(Checked):
     """The controllers for multi-node jobs and for jobs that wait in queues."""
 
     job_set: Annotated[bool, Sent("Controller", "CustomResourceDefinition")] = False
@@ -160,27 +154,22 @@ class BatchArgs:
     stack, because every JobSet or Kueue object of the cluster would be deleted too, also those of
     others. By default, true; before you remove them, set it to `false` and run `pulumi up`."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            owners: dict[str, str] = {}
-            for name, queue in self.queues.items():
-                if queue.groups and not self.job_set:
-                    raise Refusal(
-                        ("queues", name, "groups"),
-                        "submit JobSets, whose controller this stack does not install",
-                        remedy="set jobSet: true, or drop the key",
+    @rule
+    def _check_queues(self) -> Iterator[Refusal]:
+        owners: dict[str, str] = {}
+        for name, queue in self.queues.items():
+            if queue.groups and not self.job_set:
+                yield refuse(("queues", name, "groups"))(
+                    "submit JobSets, whose controller this stack does not install",
+                    remedy="set jobSet: true, or drop the key",
+                )
+            for pool in queue.pools:
+                if pool in owners and not queue.sharing:
+                    yield refuse(("queues", name, "pools"), pool)(
+                        f"already belongs to queue {owners[pool]}, and two queues would hand out "
+                        "the same GPUs; list it in only one"
                     )
-                for pool in queue.pools:
-                    if pool in owners and not queue.sharing:
-                        raise Refusal(
-                            ("queues", name, "pools"),
-                            f"already belongs to queue {owners[pool]}, and two queues would hand "
-                            "out the same GPUs; list it in only one",
-                            given=pool,
-                        )
-                    owners[pool] = name
-        refusals.check()
+                owners[pool] = name
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
         """Returns these args with the teams' queues and the controllers for them.
@@ -191,14 +180,12 @@ class BatchArgs:
         for name, queue in self.queues.items():
             if name in teams:
                 reason = "is also the name of a team, whose queue has that name; choose another"
-                raise Refusal(("queues", name), reason)
+                raise refuse(("queues", name))(reason)
             for team, its in teams.items():
                 for key in ("pools", "namespaces"):
                     if both := [one for one in getattr(queue, key) if one in getattr(its, key)]:
-                        raise Refusal(
-                            ("queues", name, key),
-                            f"belongs to team {team}; drop it, or make the queue a team too",
-                            given=both[0],
+                        raise refuse(("queues", name, key), both[0])(
+                            f"belongs to team {team}; drop it, or make the queue a team too"
                         )
         return replace(self, job_set=True, queues={**self.queues, **teams})
 
@@ -209,7 +196,7 @@ class BatchArgs:
     def _queue(self, name: str) -> QueueArgs:
         if name not in self.queues:
             allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
-            raise Refusal("queue", "is not a queue", given=name, remedy=allowed)
+            raise refuse("queue", name)("is not a queue", remedy=allowed)
         return self.queues[name]
 
     def check_names(self, args: Any) -> None:
@@ -228,54 +215,47 @@ class BatchArgs:
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
-                raise Refusal("priority", "has no effect without a queue; drop it, or set queue")
+                raise refuse("priority")("has no effect without a queue; drop it, or set queue")
             if pool.all_at_once is not None and asked.long_running:
-                raise Refusal(
-                    "pool",
+                raise refuse("pool")(
                     f"{pool.name} is queued, and only jobs of a queue run there",
                     remedy="choose another pool",
                 )
             if pool.all_at_once is not None:
-                raise Refusal(
-                    "queue",
+                raise refuse("queue")(
                     f"is missing, and pool {pool.name} is queued: its nodes start only for jobs "
-                    "of a queue; set it, or choose another pool",
+                    "of a queue; set it, or choose another pool"
                 )
             return
         args = self._queue(name)
         if asked.namespace not in args.namespaces:
-            raise Refusal(
-                "queue",
+            raise refuse("queue")(
                 f"{name} does not accept jobs from namespace {asked.namespace}",
                 remedy=f"allowed namespaces: {', '.join(args.namespaces)}",
             )
         if pool.name not in args.pools:
-            raise Refusal(
-                "queue",
+            raise refuse("queue")(
                 f"{name} does not hand out pool {pool.name}",
                 remedy=f"allowed pools: {', '.join(args.pools)}",
             )
         if not asked.gpus:
-            raise Refusal(
-                "queue", f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
+            raise refuse("queue")(
+                f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
             )
         self._check_priority(name, asked.priority)
         if asked.pods * asked.gpus > (quota := args.quota(pool)):
             bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
-            raise Refusal(
-                "queue",
+            raise refuse("queue")(
                 f"{name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods with "
-                f"{asked.gpus} each would wait forever; request fewer, or raise {bound}",
+                f"{asked.gpus} each would wait forever; request fewer, or raise {bound}"
             )
 
     def check_priority(self, path: str, priority: str) -> None:
         """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
         if priority not in self.priorities:
             hint = unknown(priority, self.priorities) if self.priorities else ""
-            raise Refusal(
-                path,
+            raise refuse(path, priority)(
                 "is not a priority",
-                given=priority,
                 remedy=hint or f"add batch.priorities.{priority}, for instance 1000",
             )
 
@@ -285,8 +265,7 @@ class BatchArgs:
         self.check_priority("priority", priority)
         allowed = self.queues[queue].priorities
         if allowed is not None and priority not in allowed:
-            raise Refusal(
-                "priority",
+            raise refuse("priority")(
                 f"{priority} is not available to jobs of team {queue}",
                 allowed=allowed,
                 remedy="" if allowed else "drop it",

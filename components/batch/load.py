@@ -19,7 +19,7 @@ from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
 from ..schema.decode import at, decode_map, read_partly, unknown
 from ..schema.limits import is_given
-from ..schema.refusal import UNKNOWN_POOL, Keys, Refusal, Refusals
+from ..schema.refusal import UNKNOWN_POOL, Keys, Refusals, refuse
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 
@@ -56,9 +56,8 @@ def read_batch(
                     at((path, "queues", name), queue.quota, quota)
     with refusals:
         if of_teams and isinstance(value, Mapping) and value.get("jobSet") is False:
-            raise Refusal(
-                (path, "jobSet"),
-                "is false, and teams submit their jobs as JobSets; drop the key, or teams",
+            raise refuse((path, "jobSet"))(
+                "is false, and teams submit their jobs as JobSets; drop the key, or teams"
             )
     with refusals:
         if of_teams:
@@ -68,10 +67,10 @@ def read_batch(
         none = not (args.queues or of_teams)
         if none and is_given(args, "pods_ready_minutes"):
             reason = "is for jobs of queues, and there is none"
-            refusals.add(Refusal((path, "podsReadyMinutes"), reason, remedy=remedy))
+            refusals.add(refuse((path, "podsReadyMinutes"))(reason, remedy=remedy))
         if none and args.priorities:
             reason = "has no effect without queues"
-            refusals.add(Refusal((path, "priorities"), reason, remedy=remedy))
+            refusals.add(refuse((path, "priorities"))(reason, remedy=remedy))
     refusals.check()
     return args if args.job_set or args.queues else None
 
@@ -107,7 +106,7 @@ def read_training_jobs(
 ) -> Mapping[str, TrainingArgs]:
     """Reads the config's `trainingJobs`, whose key is `path`."""
     if value and not (available.batch and available.batch.job_set):
-        raise Refusal(path, "need the JobSet controller", remedy="set batch.jobSet to true")
+        raise refuse(path)("need the JobSet controller", remedy="set batch.jobSet to true")
     return read_pods(path, TrainingArgs, value, available)
 
 
@@ -144,10 +143,9 @@ def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -
             long_running=args.long_running,
         )
     if args.queue is None and (owners := batch.owners(args.pool)):
-        raise Refusal(
-            "queue",
+        raise refuse("queue")(
             f"is missing, and the GPUs of pool {args.pool} are handed out by queue "
-            f"{' or '.join(owners)}; set it",
+            f"{' or '.join(owners)}; set it"
         )
     return args.request(pool)
 
@@ -169,10 +167,8 @@ def check_pods(path: str, args: PodArgs, request: QueueRequest, available: Avail
 
 def _check_pinned(path: str, image: str) -> None:
     if names.unpinned(image):
-        raise Refusal(
-            (path, "image"),
+        raise refuse((path, "image"), image)(
             "may refer to another image tomorrow",
-            given=image,
             remedy="give a tag other than latest, or a digest",
         )
 
@@ -181,5 +177,5 @@ def pool_at(path: Keys, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
         allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
-        raise Refusal(path, "is not a pool", given=name, remedy=allowed, code=UNKNOWN_POOL)
+        raise refuse(path, name)("is not a pool", remedy=allowed, code=UNKNOWN_POOL)
     return pools[name]

@@ -1,6 +1,6 @@
 """The settings of a team: its people, its namespaces, and its share of the GPUs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any
@@ -12,8 +12,8 @@ from ..cluster import GpuPool
 from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint, check_limits, limit_refusals
-from ..schema.refusal import Keys, Refusal
+from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Checked, Example, Hint, rule
+from ..schema.refusal import Keys, Refusal, raised, refuse
 from .batch_args import QueueArgs
 
 COHORT = "teams"
@@ -26,7 +26,7 @@ _FLAVOR = "ClusterQueue spec.resourceGroups[].flavors[]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamQuotaArgs:
+class TeamQuotaArgs(Checked):
     """Maximums for a team's namespace, which Kueue does not count."""
 
     cpu: Annotated[str, QUANTITY] | None = None
@@ -37,9 +37,6 @@ class TeamQuotaArgs:
     """The size of its claims together, including those of ephemeral volumes, such as `2Ti`."""
     pods: Annotated[int | None, Ge(1)] = None
     """The number of its pods that have not ended."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     def hard(self) -> dict[str, str]:
         """The entries of the ResourceQuota."""
@@ -53,7 +50,7 @@ class TeamQuotaArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamArgs:
+class TeamArgs(Checked):
     """People who submit training jobs, and nothing else, in their own namespaces, which this stack
     creates; their queue has the team's name. With any team, this stack runs Kueue and JobSet."""
 
@@ -108,38 +105,36 @@ class TeamArgs:
     """What all pods in each of its namespaces may have in addition to GPUs; by default, any
     amount."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for position, namespace in enumerate(self.namespaces):
-                check_creatable(f"namespaces[{position}]", namespace)
-        with refusals:
-            for key in ("cpu", "memory"):
-                if getattr(self.quota, key) and getattr(self.requests, key) is None:
-                    raise Refusal(
-                        ("quota", key),
-                        "a namespace with this quota refuses containers without a request",
-                        remedy=f"set the team's requests.{key}, or drop the key",
-                    )
-                what = f"requests.{key}, which a container without a request gets,"
-                most, asked = getattr(self.quota, key), getattr(self.requests, key)
-                check_quota(("quota", key), most, asked, what)
-        with refusals:
-            for pool, gpus in self.gpus.items():
-                if not gpus and not self.borrow:
-                    raise Refusal(
-                        ("gpus", pool),
-                        "is 0, and the team may not borrow",
-                        remedy="raise it, drop the pool, or set borrow: true",
-                    )
-        refusals.check()
+    @rule
+    def _check_namespaces(self) -> None:
+        for position, namespace in enumerate(self.namespaces):
+            check_creatable(f"namespaces[{position}]", namespace)
+
+    @rule
+    def _check_quota(self) -> Iterator[Refusal]:
+        for key in ("cpu", "memory"):
+            most, asked = getattr(self.quota, key), getattr(self.requests, key)
+            if most and asked is None:
+                yield refuse(("quota", key))(
+                    "a namespace with this quota refuses containers without a request",
+                    remedy=f"set the team's requests.{key}, or drop the key",
+                )
+            what = f"requests.{key}, which a container without a request gets,"
+            yield from raised(check_quota, ("quota", key), most, asked, what)
+
+    @rule
+    def _check_gpus(self) -> Iterator[Refusal]:
+        for pool, gpus in self.gpus.items():
+            if not gpus and not self.borrow:
+                remedy = "raise it, drop the pool, or set borrow: true"
+                yield refuse(("gpus", pool))("is 0, and the team may not borrow", remedy=remedy)
 
 
 def check_quota(path: Keys, most: str | None, amount: Decimal | str | None, what: str) -> None:
     """Raises ValueError, starting with the path, if the quota `most` is less than `amount`."""
     if most and amount and quantity.parse(most) < (needed := quantity.parse(f"{amount}")):
         shown = amount if isinstance(amount, str) else f"{needed.normalize():f}"
-        raise Refusal(path, f"{most} is less than {what} {shown}", remedy="raise it")
+        raise refuse(path)(f"{most} is less than {what} {shown}", remedy="raise it")
 
 
 def chooses_gpus(variable: str) -> bool:
@@ -150,10 +145,8 @@ def chooses_gpus(variable: str) -> bool:
 def check_creatable(path: str, namespace: str) -> None:
     """Raises ValueError for a namespace of Kubernetes, the cloud or a controller."""
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
-        raise Refusal(
-            path,
+        raise refuse(path, namespace)(
             "belongs to Kubernetes, the cloud or a controller",
-            given=namespace,
             remedy="give a namespace that belongs to the team",
         )
 
@@ -219,9 +212,8 @@ def team_queues(
         }
         for pool, gpus in most.items():
             if not gpus:
-                raise Refusal(
-                    (name, "gpus", pool),
-                    "is 0, and no other team lends any of this pool; raise it, or drop the pool",
+                raise refuse((name, "gpus", pool))(
+                    "is 0, and no other team lends any of this pool; raise it, or drop the pool"
                 )
         groups, users = subjects[name]
         queues[name] = TeamQueue(

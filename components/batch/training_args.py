@@ -13,8 +13,8 @@ from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..gpu.resources_args import impossible
 from ..schema.effect import Sent, Silent
-from ..schema.limits import VARIABLE, Hint, Limit, none_of, refusal
-from ..schema.refusal import Refusal, Refusals, collected, raised
+from ..schema.limits import VARIABLE, Hint, Limit, never, none_of, refusal, rule
+from ..schema.refusal import Refusal, collected, raised, refuse
 from .batch_args import QueueRequest
 
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")
@@ -62,9 +62,7 @@ class TrainingArgs(PodArgs):
     ]
     """The command that torchrun starts once per GPU, with its arguments: `[train.py, --epochs,
     "3"]`. The image has `torchrun` on its PATH, as PyTorch's images do."""
-    gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
-        None
-    )
+    gpus: Annotated[int | None, Ge(1), Sent("PodSpec containers[].resources.limits")] = None
     """The GPUs of each worker; by default, all GPUs of a node."""
     queue: Annotated[
         str | None, Silent("the pool decides it; only the queue that hands it out is accepted")
@@ -76,7 +74,11 @@ class TrainingArgs(PodArgs):
     required_topology: Annotated[str | None, _PLACE] = None
     """Within what all workers have to be: one of the labels that say where in the network nodes of
     a `topologyAware` pool are. The job waits in its queue until all of them fit there."""
-    preferred_topology: Annotated[str | None, _PLACE] = None
+    preferred_topology: Annotated[
+        str | None,
+        _PLACE,
+        never(required_topology=True)("has no effect with requiredTopology; drop one of the two"),
+    ] = None
     """Within what they are if they all fit there; otherwise, Kueue takes as few such places as
     possible. One of the same labels."""
     max_restarts: Annotated[int, Ge(0), Sent("JobSet spec.failurePolicy.maxRestarts")] = 3
@@ -87,21 +89,11 @@ class TrainingArgs(PodArgs):
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until the job completes, including its time in the queue."""
 
-    def __post_init__(self) -> None:
-        refusals = Refusals()
-        with refusals:
-            # A dataclass with slots is a new class, which zero-argument super() does not find.
-            PodArgs.__post_init__(self)
-        with refusals:
-            for position, source in enumerate(self.env_from):
-                if source.name and (refused := refusal([_FREE], source.name)):
-                    raise refused.under("envFrom", position, "name")
-        with refusals:
-            if self.required_topology is not None and self.preferred_topology is not None:
-                raise Refusal(
-                    "preferredTopology", "has no effect with requiredTopology; drop one of the two"
-                )
-        refusals.check()
+    @rule
+    def _check_variables(self) -> Iterator[Refusal]:
+        for position, source in enumerate(self.env_from):
+            if source.name and (refused := refusal([_FREE], source.name)):
+                yield refused.under("envFrom", position, "name")
 
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""
@@ -146,8 +138,7 @@ class TrainingArgs(PodArgs):
     def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
         """Raises ValueError if `pool` could never run all workers at once."""
         if pool.sharing is not None:
-            yield Refusal(
-                "pool",
+            yield refuse("pool")(
                 f"{pool.name} shares its GPUs, and NCCL needs whole GPUs",
                 remedy="use a pool without sharing",
             )
@@ -155,10 +146,8 @@ class TrainingArgs(PodArgs):
         if gpus not in pool.gpus_per_pod:
             yield impossible(gpus, pool, pool.gpus_per_pod)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
-            yield Refusal(
-                "nodes",
+            yield refuse("nodes", self.nodes)(
                 f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",
-                given=self.nodes,
                 remedy="lower it, or raise maxNodes",
             )
         yield from raised(self.check_node, pool, gpus)
@@ -173,31 +162,26 @@ class TrainingArgs(PodArgs):
             if level is None:
                 continue
             if pool.topology is None:
-                yield Refusal(
-                    key,
+                yield refuse(key)(
                     f"Kueue does not know where nodes of pool {pool.name} are",
                     remedy="set topologyAware: true for the pool, or drop the key",
                 )
             elif level not in pool.topology:
-                yield Refusal(
-                    key,
+                yield refuse(key, level)(
                     f"is not a label that says where nodes of pool {pool.name} are",
-                    given=level,
                     allowed=pool.topology,
                 )
             if self.queue is None:
-                yield Refusal(key, "has no effect without a queue", remedy="set queue, or drop it")
+                yield refuse(key)("has no effect without a queue", remedy="set queue, or drop it")
         if self.required_topology is not None and pool.all_at_once is not None:
-            yield Refusal(
-                "requiredTopology",
+            yield refuse("requiredTopology")(
                 f"the cloud starts nodes of the queued pool {pool.name} anywhere in a zone, and "
-                "would bill them while the job cannot start; use preferredTopology",
+                "would bill them while the job cannot start; use preferredTopology"
             )
         whole = self.worker_gpus(pool) == pool.gpus_per_node
         if pool.topology is not None and self.queue and self.nodes > 1 and not whole:
-            yield Refusal(
-                "gpus",
+            yield refuse("gpus")(
                 f"{self.worker_gpus(pool)} leaves room for another worker on a node of the "
                 f"topology-aware pool {pool.name}, where Kueue would place it although each "
-                f"worker has its own node; request {pool.gpus_per_node}, or drop the key",
+                f"worker has its own node; request {pool.gpus_per_node}, or drop the key"
             )

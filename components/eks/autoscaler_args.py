@@ -10,8 +10,8 @@ from annotated_types import Ge, Interval
 from ..catalog import images
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import IMAGE, Limit, check_limits, matching, pattern
-from ..schema.refusal import Refusal, collected
+from ..schema.limits import IMAGE, Checked, Limit, matching, pattern
+from ..schema.refusal import Refusal, collected, refuse
 
 Duration = Annotated[
     str,
@@ -73,7 +73,7 @@ _EXTRA_FLAG = Limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksAutoscalerArgs:
+class EksAutoscalerArgs(Checked):
     """Cluster Autoscaler's options. Durations are written as in Go: `10m`, `1h30m`."""
 
     expander: Literal["least-waste", "random", "most-pods", "least-nodes", "priority"] = (
@@ -117,9 +117,6 @@ class EksAutoscalerArgs:
     extra_flags: Mapping[Annotated[str, _EXTRA_FLAG], str] = field(default_factory=dict)
     """Any other flag of Cluster Autoscaler: its name without dashes, and its value."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     def image_for(self, version: str) -> str:
         """The autoscaler's image for a Kubernetes minor."""
         if self.image is not None:
@@ -137,7 +134,7 @@ class EksAutoscalerArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksPoolAutoscalerArgs:
+class EksPoolAutoscalerArgs(Checked):
     """Cluster Autoscaler's options for one pool; by default, those of the cluster."""
 
     scale_down_unneeded_time: Duration | None = None
@@ -148,9 +145,6 @@ class EksPoolAutoscalerArgs:
     """The requested share of cpu or memory below which a node of this pool is not needed."""
     scale_down_gpu_utilization_threshold: Share | None = None
     """The requested share of GPUs below which a node of this pool is not needed."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     def options(self) -> dict[str, str]:
         """The options that are set, with the keys of the Auto Scaling group's tags."""
@@ -170,22 +164,19 @@ def check_priorities(options: EksAutoscalerArgs | None) -> Iterator[Refusal]:
     nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).
     """
     if options is None:
-        yield Refusal(
-            "fallback",
+        yield refuse("fallback")(
             "needs flags of Cluster Autoscaler, and that of the cluster is its owner's",
             remedy="set cluster.scaler to karpenter or auto-mode, drop the key, or, if the "
             "cluster has no autoscaler, set cluster.autoscaler to {} to install one here",
         )
         return
     if options.expander == "priority":
-        yield Refusal(
-            "fallback",
+        yield refuse("fallback")(
             "the stack writes the order into the ConfigMap of the priority expander, and "
-            "cluster.autoscaler.expander priority leaves that to you; take another expander",
+            "cluster.autoscaler.expander priority leaves that to you; take another expander"
         )
     if options.balance_similar_node_groups:
-        yield Refusal(
-            "fallback",
+        yield refuse("fallback")(
             "cluster.autoscaler.balanceSimilarNodeGroups spreads new nodes over all choices",
             remedy="drop one of the two",
         )

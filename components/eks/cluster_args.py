@@ -21,16 +21,18 @@ from ..schema.effect import Sent
 from ..schema.limits import (
     DNS_LABEL,
     UNIQUE,
+    Checked,
     Example,
     Hint,
     Limit,
     Order,
-    limit_refusals,
     matching,
+    never,
     one_of,
+    rule,
 )
 from ..schema.on_change import NEVER, OnChange, kept
-from ..schema.refusal import Keys, Range, Refusal, Refusals, collected
+from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, refuse
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced
@@ -80,6 +82,16 @@ NodePolicies = Annotated[
     Sequence[Annotated[str, POLICY]], UNIQUE, Sent("RolePolicyAttachment policyArn")
 ]
 
+# https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html
+SSM = Annotated[
+    bool,
+    never(scaler="auto-mode")(
+        "is not possible with scaler auto-mode, whose nodes Systems Manager cannot access; drop "
+        "it, and use kubectl debug node/NODE instead"
+    ),
+    Sent("RolePolicyAttachment policyArn"),
+]
+
 # New rows of the catalog do not raise it: a stack without `version` would upgrade its cluster at
 # its next update, to a version that EKS may not offer in every region yet. It is raised by hand,
 # together with the control plane of rehearsals.
@@ -88,7 +100,7 @@ DEFAULT_VERSION = "1.35"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksSystemPoolArgs:
+class EksSystemPoolArgs(Checked):
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     instance_types: Annotated[
@@ -124,18 +136,17 @@ class EksSystemPoolArgs:
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if len({self._arch(name) for name in self.instance_types}) > 1:
-                raise Refusal(
-                    "instanceTypes",
-                    f"{', '.join(self.instance_types)} have different architectures, and an image "
-                    "supports only one; list types of one architecture",
-                )
-        with refusals:
-            check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-        refusals.check()
+    @rule
+    def _check_arch(self) -> None:
+        if len({self._arch(name) for name in self.instance_types}) > 1:
+            raise refuse("instanceTypes")(
+                f"{', '.join(self.instance_types)} have different architectures, and an image "
+                "supports only one; list types of one architecture"
+            )
+
+    @rule
+    def _check_desired(self) -> None:
+        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
 
     @property
     def ami_type(self) -> str:
@@ -151,8 +162,7 @@ class EksSystemPoolArgs:
 def check_desired(desired: int | None, least: int, most: int) -> None:
     """Raises ValueError if a node group of `least` to `most` nodes cannot have `desired`."""
     if desired is not None and not least <= desired <= most:
-        raise Refusal(
-            "desiredNodes",
+        raise refuse("desiredNodes")(
             f"{desired} is outside minNodes {least} to maxNodes {most}",
             remedy="choose another, or drop the key to leave it to the autoscaler",
         )
@@ -165,7 +175,7 @@ def update_minutes(most: int, *, together: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksClusterArgs:
+class EksClusterArgs(Checked):
     """An EKS cluster."""
 
     name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name")]
@@ -216,7 +226,7 @@ class EksClusterArgs:
     node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
     theirs through `serviceAccounts`."""
-    ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
+    ssm: SSM = False
     """Whether AWS Systems Manager can access the nodes (`AmazonSSMManagedInstanceCore`): a shell on
     a node without a key or an open port, for every identity that IAM allows to start a session.
     The policy also lets a node read every parameter of the account's Parameter Store."""
@@ -288,74 +298,65 @@ class EksClusterArgs:
             karpenter="karpenter" in given,
         )
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        refusals.each(self._check_access, self._check_service_cidr)
-        with refusals:
-            check_options(
-                self.scaler,
-                autoscaler=self.autoscaler != EksAutoscalerArgs(),
-                karpenter=self.karpenter != EksKarpenterArgs(),
-                ssm=self.ssm,
+    @rule
+    def _check_options(self) -> None:
+        check_options(
+            self.scaler,
+            autoscaler=self.autoscaler != EksAutoscalerArgs(),
+            karpenter=self.karpenter != EksKarpenterArgs(),
+        )
+
+    @rule
+    def _check_tags(self) -> None:
+        check_tags(self.tags, self.scaler)
+
+    @rule
+    def _check_cpu_pools(self) -> None:
+        check_places(self.cpu_pools, self.network.places)
+
+    @rule
+    def _check_mountpoint(self) -> None:
+        mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
+        if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
+            raise refuse(("addonVersions", "aws-mountpoint-s3-csi-driver"))(
+                f"{mountpoint} is too old; allowed: v2.5.0 or later, since the pods of earlier "
+                "ones keep Cluster Autoscaler from removing a node"
             )
-        with refusals:
-            check_tags(self.tags, self.scaler)
-        with refusals:
-            if SCALERS[self.scaler].serves_system:
-                self._check_auto_mode()
-        with refusals:
-            if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
-                raise Refusal(
-                    ("karpenter", "replicas"),
-                    "controllers need one node each in the system pool, and systemPool.minNodes is "
-                    f"{self.system_pool.min_nodes}; lower replicas, or raise systemPool.minNodes",
-                    given=self.karpenter.replicas,
-                )
-        with refusals:
-            check_places(self.cpu_pools, self.network.places)
-        with refusals:
-            mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
-            if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
-                raise Refusal(
-                    ("addonVersions", "aws-mountpoint-s3-csi-driver"),
-                    f"{mountpoint} is too old; allowed: v2.5.0 or later, since the pods of earlier "
-                    "ones keep Cluster Autoscaler from removing a node",
-                )
-        refusals.check()
+
+    @rule
+    def _check_replicas(self) -> None:
+        if (self.karpenter.replicas or 0) > self.system_pool.min_nodes:
+            raise refuse(("karpenter", "replicas"), self.karpenter.replicas)(
+                "controllers need one node each in the system pool, and systemPool.minNodes is "
+                f"{self.system_pool.min_nodes}; lower replicas, or raise systemPool.minNodes"
+            )
 
     def possible(self, key: str) -> Range | Sequence[str] | None:
-        """What the other settings allow for this one."""
         if key == "version":
             return supported(date.today(), self._own_autoscaler)
         return Range(None, self.system_pool.min_nodes) if key == "karpenter.replicas" else None
 
+    @rule
     def _check_access(self) -> None:
         check_principals(self.users, self.admins)
         if not self.authorized_networks and not self.private_endpoint:
-            raise Refusal(
-                "authorizedNetworks",
+            raise refuse("authorizedNetworks")(
                 "is empty, so nobody outside the VPC could reach the control plane",
                 remedy="name the networks that may, or «set privateEndpoint: true»",
             )
         seen: dict[str, str] = {}
         for name, text in self.authorized_networks.items():
-            if text in seen:
-                raise Refusal(
-                    ("authorizedNetworks", name),
-                    f"is a duplicate of {seen[text]}; remove one of the two",
-                    given=text,
-                )
-            seen[text] = name
+            if (other := seen.setdefault(text, name)) != name:
+                reason = f"is a duplicate of {other}; remove one of the two"
+                raise refuse(("authorizedNetworks", name), text)(reason)
         most = catalog.MAX_PUBLIC_NETWORKS
         if (public := len(self.public_networks)) > most:
-            raise Refusal(
-                "authorizedNetworks",
+            raise refuse("authorizedNetworks")(
                 f"has {public} public networks, and EKS accepts {most}, which AWS does not raise",
                 remedy="combine some, or drop some",
             )
         if not self.public_networks and not self.private_endpoint:
-            raise Refusal(
-                "authorizedNetworks",
+            raise refuse("authorizedNetworks")(
                 "has only private networks, so that the public endpoint would be open to the world",
                 remedy="«set privateEndpoint: true», or name a public network too",
             )
@@ -380,29 +381,28 @@ class EksClusterArgs:
         """The system pool; None with Auto Mode, which starts nodes for system pods itself."""
         return None if SCALERS[self.scaler].serves_system else self.system_pool
 
-    @collected
+    @rule
     def _check_auto_mode(self) -> Iterator[Refusal]:
+        if not SCALERS[self.scaler].serves_system:
+            return
         if self.system_pool != EksSystemPoolArgs():
-            yield Refusal(
-                "systemPool",
-                "is a node group, and Auto Mode starts nodes for system pods itself; drop the key",
+            yield refuse("systemPool")(
+                "is a node group, and Auto Mode starts nodes for system pods itself; drop the key"
             )
         for addon in ADDONS:
             if addon.auto_mode and addon.name in self.addon_versions:
-                yield Refusal(
-                    ("addonVersions", addon.name),
-                    "is part of Auto Mode, in the version that EKS chooses; drop it",
+                yield refuse(("addonVersions", addon.name))(
+                    "is part of Auto Mode, in the version that EKS chooses; drop it"
                 )
 
+    @rule
     def _check_service_cidr(self) -> None:
         services = ipaddress.IPv4Network(self.service_cidr)
         if not self.network.subnet_ids and services.overlaps(
             ipaddress.IPv4Network(self.network.cidr)
         ):
-            raise Refusal(
-                "serviceCidr",
-                f"overlaps network.cidr {self.network.cidr}; choose another",
-                given=self.service_cidr,
+            raise refuse("serviceCidr", self.service_cidr)(
+                f"overlaps network.cidr {self.network.cidr}; choose another"
             )
 
     def warnings(self, today: date) -> list[str]:
@@ -453,27 +453,15 @@ class EksClusterArgs:
 
 
 @collected
-def check_options(
-    scaler: Scaler, *, autoscaler: bool, karpenter: bool, ssm: bool = False
-) -> Iterator[Refusal]:
-    """Raises ValueError for options of a scaler that the cluster does not use, and for `ssm` where
-    it has no effect: https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html."""
-    if ssm and scaler == "auto-mode":
-        yield Refusal(
-            "ssm",
-            "is not possible with scaler auto-mode, whose nodes Systems Manager cannot access",
-            remedy="drop it, and use kubectl debug node/NODE instead",
-        )
+def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> Iterator[Refusal]:
+    """Raises ValueError for options of a scaler that the cluster does not use."""
     if autoscaler and scaler != "cluster-autoscaler":
-        yield Refusal(
-            "autoscaler",
-            f"has options of Cluster Autoscaler, and scaler is {scaler}; drop one of the two",
-        )
+        reason = f"has options of Cluster Autoscaler, and scaler is {scaler}; drop one of the two"
+        yield refuse("autoscaler")(reason)
     if karpenter and scaler != "karpenter":
-        yield Refusal(
-            "karpenter",
-            f"has options of Karpenter, and scaler is {scaler}; drop it, or set scaler: karpenter",
-        )
+        remedy = "drop it, or set scaler: karpenter"
+        reason = f"has options of Karpenter, and scaler is {scaler}"
+        yield refuse("karpenter")(reason, remedy=remedy)
 
 
 def version_warnings(version: str, today: date) -> list[str]:
@@ -517,18 +505,14 @@ def check_support(version: str, today: date, autoscaler: EksAutoscalerArgs | Non
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
     """
     if not _has_image(version, autoscaler):
-        raise Refusal(
-            "version",
+        raise refuse("version")(
             f"no image of Cluster Autoscaler for Kubernetes {version} is known; name one in "
-            "autoscaler.image, or choose another version",
+            "autoscaler.image, or choose another version"
         )
     if catalog.support(version, today) == "ended":
         ended = catalog.KUBERNETES_VERSIONS[version].extended_until
-        raise Refusal(
-            "version",
-            f"is a Kubernetes minor that EKS ended on {ended}",
-            given=version,
-            allowed=supported(today, autoscaler),
+        raise refuse("version", version)(
+            f"is a Kubernetes minor that EKS ended on {ended}", allowed=supported(today, autoscaler)
         )
 
 
@@ -551,10 +535,8 @@ def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> None:
     partition = regions.partition(region)
     for path, arn in arns:
         if not arn.startswith(f"arn:{partition}:"):
-            raise Refusal(
-                path,
-                f"is not in the partition of {region}; it must begin with arn:{partition}:",
-                given=arn,
+            raise refuse(path, arn)(
+                f"is not in the partition of {region}; it must begin with arn:{partition}:"
             )
 
 
@@ -563,6 +545,4 @@ def check_keys(keys: Mapping[str, str | None], region: str) -> None:
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:
-            raise Refusal(
-                name, f"is not in {region}; EKS needs a key in the cluster's region", given=arn
-            )
+            raise refuse(name, arn)(f"is not in {region}; EKS needs a key in the cluster's region")

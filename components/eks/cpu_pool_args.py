@@ -12,9 +12,9 @@ from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit, Order, limit_refusals
+from ..schema.limits import POOL_NAME, UNIQUE, Checked, Hint, Limit, Order, rule
 from ..schema.on_change import Verdict
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .pool_labels import NodeLabels, check_taints
 
@@ -57,7 +57,7 @@ CPU_INSTANCE_TYPE = Limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksCpuPoolArgs:
+class EksCpuPoolArgs(Checked):
     """Nodes without GPUs that are scaled up from zero."""
 
     instance_types: Annotated[
@@ -92,19 +92,16 @@ class EksCpuPoolArgs:
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            sizes = {(instance.arch, instance.vcpu, instance.memory_gib) for instance in self._rows}
-            if len(sizes) > 1:
-                raise Refusal(
-                    "instanceTypes",
-                    f"{', '.join(self.instance_types)} differ in architecture or size",
-                    remedy="put each into its own pool",
-                )
-        with refusals:
-            check_taints(self.taints, ())
-        refusals.check()
+    @rule
+    def _check_sizes(self) -> None:
+        sizes = {(instance.arch, instance.vcpu, instance.memory_gib) for instance in self._rows}
+        if len(sizes) > 1:
+            reason = f"{', '.join(self.instance_types)} differ in architecture or size"
+            raise refuse("instanceTypes")(reason, remedy="put each into its own pool")
+
+    @rule
+    def _check_taints(self) -> None:
+        check_taints(self.taints, ())
 
     @property
     def _rows(self) -> list[catalog.InstanceType]:
@@ -174,8 +171,6 @@ def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> 
         for zone in pool.zones:
             if zone not in places:
                 ids = "give IDs of subnets here; " if "subnet-" in places[0] else ""
-                raise Refusal(
-                    ("cpuPools", name, "zones"),
-                    f"is not in the cluster's network; {ids}allowed: {', '.join(places)}",
-                    given=zone,
+                raise refuse(("cpuPools", name, "zones"), zone)(
+                    f"is not in the cluster's network; {ids}allowed: {', '.join(places)}"
                 )

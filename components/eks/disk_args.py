@@ -6,7 +6,7 @@ from annotated_types import Interval
 
 from ..catalog import eks as catalog
 from ..schema.limits import Hint
-from ..schema.refusal import Range, Refusal
+from ..schema.refusal import Range, refuse
 
 STORAGE_CLASS = "gp3-encrypted"
 """The StorageClass that the stack creates."""
@@ -25,10 +25,9 @@ def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS)
     `most`."""
     allowed = possible_iops(size_gb, throughput, most)
     if iops not in allowed:
-        raise Refusal(
-            "diskIops",
+        raise refuse("diskIops")(
             f"{iops} is out of range; allowed with diskThroughput {throughput} and diskSizeGb "
-            f"{size_gb}: {allowed.least} to {allowed.most}",
+            f"{size_gb}: {allowed.least} to {allowed.most}"
         )
 
 

@@ -1,7 +1,7 @@
 """The settings of an existing EKS cluster."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated
@@ -12,21 +12,13 @@ from ..access.service_accounts import KMS_ARN
 from ..catalog import eks as catalog
 from ..scalers import SCALERS
 from ..schema.effect import Sent
-from ..schema.limits import (
-    BASE64,
-    DNS_LABEL,
-    UNIQUE,
-    Example,
-    Hint,
-    check_limits,
-    limit_refusals,
-    matching,
-)
+from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Checked, Example, Hint, matching, never, rule
 from ..schema.on_change import OnChange
-from ..schema.refusal import Keys, Refusal
+from ..schema.refusal import Keys, Refusal, refuse
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
     NAME,
+    SSM,
     TAG_KEY,
     TAG_VALUE,
     VERSION,
@@ -60,11 +52,15 @@ _ROLE_NAME = matching(
         f"give the name, without {value.rpartition('/')[0]}/" if value.startswith("arn:") else None
     ),
 )
+_OWN_ROLE = never(karpenter_node_role=True)(
+    "is for a role that the stack creates, and the nodes have {karpenter_node_role}; ask its owner "
+    "to attach the policy, and drop it"
+)
 _TAG_POLICY = "https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksExistingNetworkArgs:
+class EksExistingNetworkArgs(Checked):
     """The network in which the stack's nodes are started."""
 
     subnet_ids: Annotated[
@@ -100,12 +96,9 @@ class EksExistingNetworkArgs:
         """The subnets in which nodes can be."""
         return tuple(self.subnet_ids)
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksExistingClusterArgs:
+class EksExistingClusterArgs(Checked):
     """An existing EKS cluster: the stack creates, changes and deletes nothing of the cluster
     itself, its addons or its other node groups."""
 
@@ -120,10 +113,10 @@ class EksExistingClusterArgs:
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
     that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
     GPU pools."""
-    node_policies: NodePolicies = ()
+    node_policies: Annotated[NodePolicies, _OWN_ROLE] = ()
     """ARNs of additional IAM policies for the nodes of the stack's pools, for what the machine
     itself does: pods get theirs through `serviceAccounts`."""
-    ssm: Annotated[bool, Sent("RolePolicyAttachment policyArn")] = False
+    ssm: Annotated[SSM, _OWN_ROLE] = False
     """Whether AWS Systems Manager can access the nodes of the stack's pools
     (`AmazonSSMManagedInstanceCore`): a shell on a node without a key or an open port, for every
     identity that IAM allows to start a session."""
@@ -134,9 +127,7 @@ class EksExistingClusterArgs:
     endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
     """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
     looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
-    certificate_authority: Annotated[Annotated[str, BASE64] | None, Sent("Provider kubeconfig")] = (
-        None
-    )
+    certificate_authority: Annotated[str | None, BASE64, Sent("Provider kubeconfig")] = None
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""
     scaler: Annotated[Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool")] = (
@@ -172,74 +163,64 @@ class EksExistingClusterArgs:
     nodes."""
 
     def possible(self, key: str) -> Sequence[str] | None:
-        """What the other settings allow for this one."""
         return supported(date.today(), self.autoscaler) if key == "version" else None
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            check_principals(self.users)
-        with refusals:
-            if (self.endpoint is None) != (self.certificate_authority is None):
-                missing = "endpoint" if self.endpoint is None else "certificateAuthority"
-                raise Refusal(
-                    missing,
-                    "endpoint and certificateAuthority belong together",
-                    remedy="give both, or drop both to have them read from the cluster",
-                )
-        with refusals:
-            check_options(
-                self.scaler,
-                autoscaler=self.autoscaler is not None,
-                karpenter=self.karpenter is not None,
-                ssm=self.ssm,
+    @rule
+    def _check_users(self) -> None:
+        check_principals(self.users)
+
+    @rule
+    def _check_endpoint(self) -> None:
+        if (self.endpoint is None) != (self.certificate_authority is None):
+            raise refuse("endpoint" if self.endpoint is None else "certificateAuthority")(
+                "endpoint and certificateAuthority belong together",
+                remedy="give both, or drop both to have them read from the cluster",
             )
-        with refusals:
-            check_tags(self.tags, self.scaler)
-        with refusals:
-            unread = self.endpoint is not None and not self.network.security_group_ids
-            if SCALERS[self.scaler].in_cluster and unread:
-                raise Refusal(
-                    ("network", "securityGroupIds"),
-                    f"{self.scaler} names the security groups of its nodes",
-                    remedy="name them, or drop endpoint to have the cluster's own security group "
-                    "read",
-                )
-        with refusals:
-            if (self.scaler == "karpenter" and self.karpenter is None) != (
-                self.karpenter_node_role is not None
-            ):
-                raise Refusal(
-                    "karpenterNodeRole",
-                    "is missing, and scaler karpenter without the key karpenter uses the "
-                    "cluster's own Karpenter; name the role of that Karpenter's nodes, or set "
-                    "karpenter: {} to install one"
-                    if self.karpenter_node_role is None
-                    else "is only for a Karpenter that the cluster already has; drop it",
-                )
-        with refusals:
-            check_places(self.cpu_pools, self.network.places)
-        with refusals:
-            without_cni = not self.network.cni_policy
-            if without_cni and SCALERS[self.scaler].serves_system:
-                raise Refusal(
-                    ("network", "cniPolicy"),
-                    "has no effect with scaler auto-mode, whose nodes need no policy for the "
-                    "addresses of pods; drop the key",
-                )
-            for key, value in {
-                "nodePolicies": self.node_policies,
-                "ssm": self.ssm,
-                "network.cniPolicy": without_cni,
-            }.items():
-                if value and self.karpenter_node_role is not None:
-                    raise Refusal(
-                        key,
-                        "is for a role that the stack creates, and the nodes have "
-                        f"{self.karpenter_node_role}; ask its owner to attach the policy, and "
-                        "drop it",
-                    )
-        refusals.check()
+
+    @rule
+    def _check_options(self) -> None:
+        given = {key: getattr(self, key) is not None for key in ("autoscaler", "karpenter")}
+        check_options(self.scaler, **given)
+
+    @rule
+    def _check_tags(self) -> None:
+        check_tags(self.tags, self.scaler)
+
+    @rule
+    def _check_groups(self) -> None:
+        unread = self.endpoint is not None and not self.network.security_group_ids
+        if SCALERS[self.scaler].in_cluster and unread:
+            raise refuse(("network", "securityGroupIds"))(
+                f"{self.scaler} names the security groups of its nodes",
+                remedy="name them, or drop endpoint to have the cluster's own security group read",
+            )
+
+    @rule
+    def _check_node_role(self) -> None:
+        others = self.scaler == "karpenter" and self.karpenter is None
+        if others != (self.karpenter_node_role is not None):
+            raise refuse("karpenterNodeRole")(
+                "is missing, and scaler karpenter without the key karpenter uses the cluster's own "
+                "Karpenter; name the role of that Karpenter's nodes, or set karpenter: {} to "
+                "install one"
+                if others
+                else "is only for a Karpenter that the cluster already has; drop it"
+            )
+
+    @rule
+    def _check_cpu_pools(self) -> None:
+        check_places(self.cpu_pools, self.network.places)
+
+    @rule
+    def _check_cni(self) -> Iterator[Refusal]:
+        key, without = "network.cniPolicy", not self.network.cni_policy
+        if without and SCALERS[self.scaler].serves_system:
+            yield refuse(key)(
+                "has no effect with scaler auto-mode, whose nodes need no policy for the addresses "
+                "of pods; drop the key"
+            )
+        if without and (role := self.karpenter_node_role) is not None:
+            yield refuse(key)(_OWN_ROLE.reason.format(karpenter_node_role=role))
 
     @property
     def name(self) -> str:
@@ -319,10 +300,8 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> None:
     for path, arn in arns.items():
         names.append(arn.rpartition("/")[2])
         if names[-1] in names[:-1]:
-            raise Refusal(
-                path,
+            raise refuse(path, arn)(
                 "has the name of another policy that the stack attaches to the nodes' role",
-                given=arn,
                 remedy="drop it, or create your own policy again under another name",
             )
 
@@ -336,32 +315,28 @@ def unfit(
     name = args.existing
     if status not in ("ACTIVE", "UPDATING"):
         reason = f"{name} is {status} in EKS; wait until it is ACTIVE, or name another"
-        return Refusal("existing", reason)
+        return refuse("existing")(reason)
     if version != args.version:
-        return Refusal(
-            "version",
+        return refuse("version")(
             f"{args.version!r} is not the version of {name}, which runs Kubernetes "
-            f'{version}; set it to "{version}"',
+            f'{version}; set it to "{version}"'
         )
     if mode == "CONFIG_MAP":
-        return Refusal(
-            "existing",
+        return refuse("existing")(
             f"{name} has authentication mode CONFIG_MAP and accepts no access entry for "
             f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
             f"--region {region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps "
-            "aws-auth",
+            "aws-auth"
         )
     if SCALERS[args.scaler].serves_system and not auto_mode:
-        return Refusal(
-            "scaler",
+        return refuse("scaler")(
             f"{name} does not have Auto Mode on; ask its owner to turn it on, or set "
-            "cluster-autoscaler or karpenter",
+            "cluster-autoscaler or karpenter"
         )
     if ip_family == "ipv6" and args.network.cni_policy:
         # https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html
-        return Refusal(
-            "network.cniPolicy",
+        return refuse("network.cniPolicy")(
             f"{name} has pods with IPv6 addresses, for which AWS has no policy; "
-            "set it to false, and have its owner give the addon vpc-cni its own role",
+            "set it to false, and have its owner give the addon vpc-cni its own role"
         )
     return None

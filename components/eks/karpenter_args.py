@@ -9,8 +9,8 @@ from annotated_types import Interval
 
 from ..catalog import images
 from ..schema.effect import Sent
-from ..schema.limits import IMAGE, check_limits, limit_refusals, matching, seconds
-from ..schema.refusal import Refusal
+from ..schema.limits import IMAGE, Checked, matching, rule, seconds
+from ..schema.refusal import refuse
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
 _DURATION = Annotated[
@@ -46,21 +46,17 @@ def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
     """Raises ValueError for a tag that the scaler itself sets on instances."""
     for key in tags:
         if _RESTRICTED_TAGS[scaler].fullmatch(key):
-            raise Refusal(
-                "tags",
+            raise refuse("tags", key)(
                 f"is not possible with cluster.scaler {scaler}, which gives the instances that "
-                "tag itself; take another key",
-                given=key,
+                "tag itself; take another key"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksKarpenterArgs:
+class EksKarpenterArgs(Checked):
     """Karpenter's own options."""
 
-    replicas: Annotated[
-        Annotated[int, Interval(ge=1, le=3)] | None, Sent("Deployment spec.replicas")
-    ] = None
+    replicas: Annotated[int | None, Interval(ge=1, le=3), Sent("Deployment spec.replicas")] = None
     """How many controllers run, each on a separate node; one of them is active, the others stand
     by. By default, two, or one if the system pool has one node."""
     node_repair: Annotated[bool, Sent("PodSpec containers[].env")] = False
@@ -76,16 +72,13 @@ class EksKarpenterArgs:
     image: Annotated[Annotated[str, IMAGE] | None, Sent("PodSpec containers[].image")] = None
     """Your own image instead of the pinned one, for instance from your own registry."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     def image_for(self, version: str = "") -> str:
         """The controller's image; one for every Kubernetes `version`."""
         return self.image or images.KARPENTER.reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksPoolKarpenterArgs:
+class EksPoolKarpenterArgs(Checked):
     """How Karpenter, or Auto Mode, removes the nodes of a pool."""
 
     consolidation_policy: Annotated[
@@ -102,28 +95,21 @@ class EksPoolKarpenterArgs:
     """The maximum age of a node: then it accepts no more pods, and is removed once its jobs are
     done, with `forceUpdate` after 15 minutes at the latest. With Auto Mode, at most `480h`, which
     is also the meaning of `Never` there, and jobs have 24 hours to end."""
-    weight: Annotated[
-        Annotated[int, Interval(ge=1, le=100)] | None, Sent("NodePool spec.weight")
-    ] = None
+    weight: Annotated[int | None, Interval(ge=1, le=100), Sent("NodePool spec.weight")] = None
     """The priority among pools that fit a pod: the largest weight wins; by default, 0."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.expire_after != "Never" and seconds(self.expire_after) < 3600:
-                raise Refusal(
-                    "expireAfter",
-                    "is too short: a GPU node takes up to 15 minutes to start, and the pool would "
-                    "do little else than replace its nodes; give 1h or more, or Never",
-                    given=self.expire_after,
-                )
-        refusals.check()
+    @rule
+    def _check_age(self) -> None:
+        if self.expire_after != "Never" and seconds(self.expire_after) < 3600:
+            raise refuse("expireAfter", self.expire_after)(
+                "is too short: a GPU node takes up to 15 minutes to start, and the pool would do "
+                "little else than replace its nodes; give 1h or more, or Never"
+            )
 
     def check_auto_mode(self) -> None:
         """Raises ValueError for options that Auto Mode does not support."""
         if seconds(self.expire_after) > AUTO_MODE_HOURS * 3600:
-            raise Refusal(
-                "expireAfter",
+            raise refuse("expireAfter")(
                 f"{self.expire_after} is not possible with cluster.scaler auto-mode: it deletes "
                 "nodes after 21 days, and their pods have the last 24 hours to end",
                 remedy=f"set at most {AUTO_MODE_HOURS}h",

@@ -12,9 +12,9 @@ from ..access.addresses import cidr, is_private
 from ..catalog import eks as catalog
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import UNIQUE, Hint, limit_refusals, matching
+from ..schema.limits import UNIQUE, Checked, Hint, matching, rule
 from ..schema.on_change import NEVER, OnChange, if_longer
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 from . import regions
 
 SubnetId = Annotated[
@@ -30,7 +30,7 @@ _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksNetworkArgs:
+class EksNetworkArgs(Checked):
     """A VPC that the stack creates over two or three zones, or the subnets of an existing one."""
 
     # The control plane stays in its zones and subnets; only nodes can be in additional ones.
@@ -78,17 +78,14 @@ class EksNetworkArgs:
         """The zones with a NAT gateway, in a VPC of the stack's own."""
         return tuple(self.zones if self.nat == "per-zone" else self.zones[:1])
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if not self.zones and not self.subnet_ids:
-                raise Refusal(
-                    "zones",
-                    "is missing; name two or three zones of the region (aws ec2 "
-                    "describe-availability-zones --region REGION lists your account's), or give "
-                    "«subnetIds»",
-                )
-        refusals.check()
+    @rule
+    def _check_zones(self) -> None:
+        if not self.zones and not self.subnet_ids:
+            raise refuse("zones")(
+                "is missing; name two or three zones of the region (aws ec2 "
+                "describe-availability-zones --region REGION lists your account's), or give "
+                "«subnetIds»"
+            )
 
     def possible(self, key: str) -> None:
         """Raises the refusal of a setting that an existing VPC has itself."""
@@ -102,8 +99,8 @@ class EksNetworkArgs:
             return
         for key in ("zones", "cidr", "nat", "interface_endpoints"):
             if key in given:
-                raise Refusal(
-                    camel(key), "an existing VPC has its own", remedy="drop it, or drop «subnetIds»"
+                raise refuse(camel(key))(
+                    "an existing VPC has its own", remedy="drop it, or drop «subnetIds»"
                 )
 
     def check_in(self, region: str) -> None:
@@ -111,23 +108,17 @@ class EksNetworkArgs:
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
-                raise Refusal(
-                    ("zones", position),
-                    f"is not a zone of {region}; give a name such as {region}a, or an ID",
-                    given=zone,
+                raise refuse(("zones", position), zone)(
+                    f"is not a zone of {region}; give a name such as {region}a, or an ID"
                 )
             if zone == excluded:
-                raise Refusal(
-                    ("zones", position),
-                    "cannot host an EKS control plane; choose another zone",
-                    given=zone,
+                raise refuse(("zones", position), zone)(
+                    "cannot host an EKS control plane; choose another zone"
                 )
             # The excluded zone's name differs by account; only this one is well known.
             if zone == "us-east-1e":
-                raise Refusal(
-                    ("zones", position),
+                raise refuse(("zones", position), zone)(
                     f"is {excluded} in most accounts, which cannot host an EKS control plane",
-                    given=zone,
                     remedy="choose another zone, or give IDs such as use1-az1",
                 )
 

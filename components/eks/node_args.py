@@ -1,7 +1,7 @@
 """The settings of the image, the kubelet, the user data and the network of nodes on EKS."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -15,14 +15,15 @@ from ..schema.limits import (
     QUANTITY,
     QUANTITY_OR_ZERO,
     UNIQUE,
+    Checked,
     Limit,
-    limit_refusals,
     matching,
     one_of,
+    rule,
     sysctl_for_pods,
 )
 from ..schema.on_change import Loss, OnChange
-from ..schema.refusal import Refusal
+from ..schema.refusal import Refusal, refuse
 
 _USER_DATA = 12 * 1024
 """EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
@@ -110,7 +111,7 @@ _GRACE = matching("a duration such as 90s or 2m", re.compile(r"(?:[0-9]+(?:h|m|s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksKubeletArgs:
+class EksKubeletArgs(Checked):
     """Settings of the kubelet; the image's defaults apply to those that are omitted. Reserved
     resources are not available to pods, and Cluster Autoscaler takes them into account."""
 
@@ -148,32 +149,26 @@ class EksKubeletArgs:
     allowed_unsafe_sysctls: Sequence[Annotated[str, Limit(sysctl_for_pods)]] = ()
     """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for key, one, other in (
-                ("evictionSoft", self.eviction_soft, self.eviction_soft_grace_period),
-                ("evictionSoftGracePeriod", self.eviction_soft_grace_period, self.eviction_soft),
-            ):
-                if lone := [signal for signal in one if signal not in other]:
-                    partner = "evictionSoft" if "Grace" in key else "evictionSoftGracePeriod"
-                    raise Refusal(
-                        (key, lone[0]),
-                        f"the kubelet also needs it in {partner}",
-                        remedy="add it there",
-                    )
-        with refusals:
-            cpus = [reserved.get("cpu") for reserved in (self.kube_reserved, self.system_reserved)]
-            none = cpus[0] is not None and not any(
-                float(quantity.parse(cpu)) for cpu in cpus if cpu
+    @rule
+    def _check_soft(self) -> Iterator[Refusal]:
+        soft, grace = self.eviction_soft, self.eviction_soft_grace_period
+        for key, one, partner, other in (
+            ("evictionSoft", soft, "evictionSoftGracePeriod", grace),
+            ("evictionSoftGracePeriod", grace, "evictionSoft", soft),
+        ):
+            for signal in one.keys() - other:
+                reason = f"the kubelet also needs it in {partner}"
+                yield refuse((key, signal))(reason, remedy="add it there")
+
+    @rule
+    def _check_reserved(self) -> None:
+        cpus = [reserved.get("cpu") for reserved in (self.kube_reserved, self.system_reserved)]
+        none = cpus[0] is not None and not any(float(quantity.parse(cpu)) for cpu in cpus if cpu)
+        if self.cpu_manager_policy == "static" and none:
+            raise refuse(("kubeReserved", "cpu"))(
+                "is 0, and with cpuManagerPolicy static the kubelet does not start",
+                remedy="reserve some, such as 500m",
             )
-            if self.cpu_manager_policy == "static" and none:
-                raise Refusal(
-                    ("kubeReserved", "cpu"),
-                    "is 0, and with cpuManagerPolicy static the kubelet does not start",
-                    remedy="reserve some, such as 500m",
-                )
-        refusals.check()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -221,19 +216,17 @@ def check_user_data(parts: Sequence[str], os: str) -> None:
         for position, part in enumerate(parts):
             if match := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):
                 # awsdocs/amazon-eks-user-guide latest/ug/nodes/launch-templates.adoc, 2026-11-24.
-                raise Refusal(
-                    ("userData", position),
+                raise refuse(("userData", position))(
                     f"EKS cannot merge {match.group().strip()!r}",
                     remedy="write headers without quotes, and values without escaped ones",
                 )
     for position, part in enumerate(parts):
         if os == "al2023" and not part.startswith(_PARTS):
-            raise Refusal(
-                ("userData", position),
+            raise refuse(("userData", position))(
                 "begins with neither #!, #cloud-config nor apiVersion: node.eks.aws/v1alpha1",
                 remedy="write a script, a cloud-config or a NodeConfig",
             )
     if (size := sum(len(part.encode()) for part in parts)) > _USER_DATA:
-        raise Refusal(
-            "userData", f"has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
+        raise refuse("userData")(
+            f"has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
         )

@@ -9,10 +9,9 @@ from annotated_types import Ge, Interval
 
 from ..catalog.accelerators import GPUS
 from ..catalog.data_sheets import DATA_SHEETS
-from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import Limit, check_limits, limit_refusals
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Limit, instead_of, rule
+from ..schema.refusal import refuse
 
 Count = Annotated[int, Ge(1)]
 Percentage = Annotated[int, Interval(ge=1, le=100)]
@@ -20,11 +19,10 @@ _REPORTED = Limit(
     lambda text: None if text.strip() else "is empty; name what the agent reports",
     {"pattern": r"\S"},
 )
-_LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksNodeRepairOverrideArgs:
+class EksNodeRepairOverrideArgs(Checked):
     """A custom repair action for a finding of the node monitoring agent."""
 
     node_monitoring_condition: Annotated[
@@ -48,9 +46,6 @@ class EksNodeRepairOverrideArgs:
         Sent("NodeGroup nodeRepairConfig.nodeRepairConfigOverrides[].repairAction"),
     ]
     """What EKS does with the node."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 _XID = re.compile("NvidiaXID([0-9]+)Error")
@@ -94,13 +89,15 @@ https://github.com/aws/eks-node-monitoring-agent/pull/261
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksNodeRepairArgs:
+class EksNodeRepairArgs(Checked):
     """Node auto repair: EKS replaces or reboots nodes that the agent reports as unhealthy."""
 
     enabled: Annotated[bool, Sent("NodeGroup nodeRepairConfig.enabled")] = True
     """Whether EKS repairs nodes."""
     max_parallel_nodes_repaired_count: Annotated[
-        Count | None, Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedCount")
+        Count | None,
+        instead_of("max_parallel_nodes_repaired_percentage"),
+        Sent("NodeGroup nodeRepairConfig.maxParallelNodesRepairedCount"),
     ] = None
     """How many nodes are repaired at a time; either this or the percentage."""
     max_parallel_nodes_repaired_percentage: Annotated[
@@ -108,7 +105,9 @@ class EksNodeRepairArgs:
     ] = None
     """The same as a share of the unhealthy nodes, 1 to 100."""
     max_unhealthy_node_threshold_count: Annotated[
-        Count | None, Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount")
+        Count | None,
+        instead_of("max_unhealthy_node_threshold_percentage"),
+        Sent("NodeGroup nodeRepairConfig.maxUnhealthyNodeThresholdCount"),
     ] = None
     """The number of unhealthy nodes above which none is repaired; this or the percentage."""
     max_unhealthy_node_threshold_percentage: Annotated[
@@ -120,17 +119,12 @@ class EksNodeRepairArgs:
     `DCGMError` and, for V100, A100, H100 and H200, `DCGMHealthCode71` have the action `NoAction`,
     because they also appear on healthy nodes."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for limit in _LIMITS:
-                check_one_of_two(self, f"{limit}_count", f"{limit}_percentage")
-        with refusals:
-            default = self.__dataclass_fields__
-            changed = [name for name in default if getattr(self, name) != default[name].default]
-            if not self.enabled and changed != ["enabled"]:
-                raise Refusal("enabled", "is false, so the other keys have no effect; drop them")
-        refusals.check()
+    @rule
+    def _check_enabled(self) -> None:
+        default = self.__dataclass_fields__
+        changed = [name for name in default if getattr(self, name) != default[name].default]
+        if not self.enabled and changed != ["enabled"]:
+            raise refuse("enabled")("is false, so the other keys have no effect; drop them")
 
     def overrides_on(self, gpu_model: str) -> list[EksNodeRepairOverrideArgs]:
         """The overrides that EKS gets for nodes with this key of `accelerators.GPUS`; empty if EKS
@@ -163,11 +157,3 @@ def without_effect(repair: EksNodeRepairArgs) -> Iterator[str]:
                 f"node monitoring agent reports XID {code[1]} only as an event, on which EKS does "
                 "not act; drop the override, or check it against the agent's version"
             )
-
-
-def check_one_of_two(args: object, count: str, share: str) -> None:
-    """Raises ValueError if both a count and a percentage are set."""
-    if getattr(args, count) is not None and getattr(args, share) is not None:
-        raise Refusal(
-            camel(count), f"cannot be combined with {camel(share)}", remedy="drop one of the two"
-        )

@@ -17,9 +17,21 @@ from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at, camel, shown
 from ..schema.effect import Sent, Silent
 from ..schema.fallback import check_keys
-from ..schema.limits import UNIQUE, Example, Hint, Limit, Order, limit_refusals, none_of, one_of
+from ..schema.limits import (
+    UNIQUE,
+    Checked,
+    Example,
+    Hint,
+    Limit,
+    Order,
+    instead_of,
+    never,
+    none_of,
+    one_of,
+    rule,
+)
 from ..schema.on_change import OnChange
-from ..schema.refusal import Range, Refusal, Refusals, collected
+from ..schema.refusal import Range, Refusal, Refusals, collected, refuse
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
@@ -44,7 +56,7 @@ from .node_args import (
     EksKubeletArgs,
     check_user_data,
 )  # fmt: skip
-from .node_repair_args import Count, EksNodeRepairArgs, Percentage, check_one_of_two, without_effect
+from .node_repair_args import Count, EksNodeRepairArgs, Percentage, without_effect
 from .pool_labels import NodeLabels, check_taints
 from .reservation import CapacityType, ReservationName
 from .sharing_args import EksSharingArgs
@@ -59,6 +71,12 @@ _MAX_PREFIX = 37
 _MAX_UNAVAILABLE = 100
 """How many nodes of a group EKS updates at a time at most (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
+# The setting that disables it was merged after Bottlerocket 1.54, the newest with documented
+# settings (bottlerocket-core-kit PR 914, read 2026-11-24).
+_PLUGIN = never(of=("none",), os="bottlerocket")(
+    "none cannot be combined with os bottlerocket, whose host runs the device plugin as a service; "
+    "use os al2023"
+)
 _IMAGE = NotWith(
     "auto-mode", "it chooses the image, a Bottlerocket built by AWS, and its configuration"
 )
@@ -100,7 +118,7 @@ _OF_AUTO_MODE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksGpuNodeGroupArgs:
+class EksGpuNodeGroupArgs(Checked):
     """A GPU node group on EKS."""
 
     instance_types: Annotated[
@@ -206,7 +224,13 @@ class EksGpuNodeGroupArgs:
     ] = None
     """The EKS image type; it follows from `os` and the instance type."""
     release_version: Annotated[
-        str | None, OnChange(never_lower), Sent("NodeGroup releaseVersion"), _IMAGE
+        str | None,
+        OnChange(never_lower),
+        never(ami_id=True)(
+            "applies only to EKS images, and amiId names another image; drop one of the two"
+        ),
+        Sent("NodeGroup releaseVersion"),
+        _IMAGE,
     ] = None
     """The image's release such as `1.36.2-20260714`; by default, the newest one when the group is
     created or its Kubernetes version changes. Karpenter then follows each new release."""
@@ -241,6 +265,7 @@ class EksGpuNodeGroupArgs:
     """Whether a pool that is replaced is deleted first; otherwise, it needs twice the quota."""
     device_plugin: Annotated[
         Literal["nvidia", "none"],
+        _PLUGIN,
         Sent("DaemonSet spec.template.spec.affinity"),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
@@ -250,6 +275,9 @@ class EksGpuNodeGroupArgs:
     sharing: Annotated[
         EksSharingArgs | None,
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
+        never(device_plugin="none")(
+            "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+        ),
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[
@@ -266,6 +294,7 @@ class EksGpuNodeGroupArgs:
     most 500 for each GiB."""
     max_unavailable: Annotated[
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
+        instead_of("max_unavailable_percentage"),
         Sent("NodeGroup updateConfig.maxUnavailable"),
     ] = None
     """How many nodes an update replaces at a time, 1 to 100; by default, one. With Auto Mode,
@@ -302,39 +331,6 @@ class EksGpuNodeGroupArgs:
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
     POSSIBLE_WITH: ClassVar = {"auto-mode": _OF_AUTO_MODE}
-
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        refusals.each(
-            self._check_instance_types, self._check_image, self._check_warm_pool,
-            self._check_max_pods,
-        )  # fmt: skip
-        with refusals:
-            if self.sharing is not None:
-                self._check_sharing(self.sharing)
-        with refusals:
-            check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-        with refusals:
-            reservations.check_choices(self.fallback)
-        with refusals:
-            types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-            reservations.check(self.purchases, self.reservation, types, self.min_nodes)
-        with refusals:
-            check_taints(self.taints, self.startup_taints)
-        with refusals:
-            taints = len(self.taints) + len(self.startup_taints)
-            most = _MAX_TAGS - len(self._discovered)
-            if len(self.labels) + taints > most:
-                raise Refusal(
-                    "labels",
-                    f"{len(self.labels)} labels and {taints} taints exceed the tags of an Auto "
-                    f"Scaling group; allowed: {most} together",
-                )
-        with refusals:
-            check_one_of_two(self, "max_unavailable", "max_unavailable_percentage")
-        with refusals:
-            check_user_data(self.user_data, self.os)
-        refusals.check()
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -489,20 +485,17 @@ class EksGpuNodeGroupArgs:
             return
         for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
             if nodes:
-                raise Refusal(
-                    key,
+                raise refuse(key, nodes)(
                     "is not possible with fallback and cluster.scaler cluster-autoscaler: each "
                     "choice is a node group with its own size, and starts without nodes",
-                    given=nodes,
                     remedy="drop the key",
                 )
         check_priorities(cluster.autoscaler)
         longest = max(map(len, self.node_groups(name))) + len("-ami-")
         if longest > _MAX_PREFIX:
-            raise Refusal(
-                "fallback",
+            raise refuse("fallback")(
                 "the name of a node group for each choice begins with the pool's, which is too "
-                f"long; allowed: {len(name) - longest + _MAX_PREFIX} characters",
+                f"long; allowed: {len(name) - longest + _MAX_PREFIX} characters"
             )
 
     @collected
@@ -510,8 +503,7 @@ class EksGpuNodeGroupArgs:
         for kind in self.instance_types:
             family = kind.partition(".")[0]
             if family not in catalog.AUTO_MODE_FAMILIES:
-                yield Refusal(
-                    "instanceTypes",
+                yield refuse("instanceTypes")(
                     f"{kind} is not possible with cluster.scaler auto-mode: EKS Auto Mode has no "
                     f"instances of the family {family}",
                     remedy="choose another, or set cluster.scaler: cluster-autoscaler or karpenter",
@@ -519,10 +511,8 @@ class EksGpuNodeGroupArgs:
         values = (self.disk_size_gb, self.disk_throughput, self.disk_iops)
         for (key, allowed), value in zip(_OF_AUTO_MODE.items(), values, strict=True):
             if value not in allowed:
-                yield Refusal(
-                    key,
+                yield refuse(key, value)(
                     "is not possible with cluster.scaler auto-mode",
-                    given=value,
                     allowed=allowed,
                     remedy="lower it, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
@@ -602,14 +592,12 @@ class EksGpuNodeGroupArgs:
             ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
             if chosen and not offered:
-                yield Refusal(
-                    key, f"the cluster's network is configured by the key {other}; use that"
+                yield refuse(key)(
+                    f"the cluster's network is configured by the key {other}; use that"
                 )
             for place in chosen if offered else ():
                 if place not in offered:
-                    yield Refusal(
-                        key, "is not in the cluster's network", given=place, allowed=offered
-                    )
+                    yield refuse(key, place)("is not in the cluster's network", allowed=offered)
         key = "subnetIds" if network.subnet_ids else "zones"
         block = "capacity-block" in self.purchases
         reservations.check_place(self.reservation, key, places, block=block)
@@ -622,10 +610,8 @@ class EksGpuNodeGroupArgs:
             and self.os == "bottlerocket"
             and not re.fullmatch(rf"[0-9]+(\.[0-9]+){{2}}{suffix}", release)
         ):
-            yield Refusal(
-                "releaseVersion",
+            yield refuse("releaseVersion", release)(
                 "is not a release of Bottlerocket's images",
-                given=release,
                 remedy="give one such as 1.65.0-0be31b34",
             )
         if (
@@ -634,10 +620,8 @@ class EksGpuNodeGroupArgs:
             and cluster.version in catalog.AMI_RELEASES
             and not re.fullmatch(rf"{re.escape(cluster.version)}\.[0-9]+-[0-9]{{8}}", release)
         ):
-            yield Refusal(
-                "releaseVersion",
+            yield refuse("releaseVersion", release)(
                 f"is not an image for Kubernetes {cluster.version}",
-                given=release,
                 remedy=f"give one such as {catalog.AMI_RELEASES[cluster.version]}",
             )
 
@@ -711,79 +695,55 @@ class EksGpuNodeGroupArgs:
                 "autoscaler chose; remove it after this update"
             )
 
-    @collected
+    @rule
     def _check_instance_types(self) -> Iterator[Refusal]:
         first = self.instance_type
         for position, name in enumerate(self.instance_types[1:], start=1):
             row = catalog.INSTANCE_TYPES[name]
             if (row.gpus, row.gpu_model, row.arch) != (first.gpus, first.gpu_model, first.arch):
-                yield Refusal(
-                    ("instanceTypes", position),
+                yield refuse(("instanceTypes", position))(
                     f"{name} has {_shape(row)}, {first.name} has {_shape(first)}",
                     remedy="put only instance types with the same GPUs into one pool",
                 )
             elif row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
-                yield Refusal(
-                    ("instanceTypes", position),
+                yield refuse(("instanceTypes", position))(
                     f"{name} is smaller than {first.name}; put the smallest first: the "
-                    "autoscaler assumes that all have the resources of the first",
+                    "autoscaler assumes that all have the resources of the first"
                 )
         accelerator = catalog.accelerator_label(self.gpu_model)
         if self.accelerator not in (None, accelerator):
-            yield Refusal(
-                "accelerator",
-                f"contradicts {first.name}, which carries {accelerator}; drop one of the two",
-                given=self.accelerator,
+            yield refuse("accelerator", self.accelerator)(
+                f"contradicts {first.name}, which carries {accelerator}; drop one of the two"
             )
         if self.gpus_per_node not in (None, self.gpus):
-            yield Refusal(
-                "gpusPerNode",
-                f"contradicts {first.name}, which carries {self.gpus}; drop the key",
-                given=self.gpus_per_node,
+            yield refuse("gpusPerNode", self.gpus_per_node)(
+                f"contradicts {first.name}, which carries {self.gpus}; drop the key"
             )
 
-    @collected
+    @rule
     def _check_image(self) -> Iterator[Refusal]:
         release = self.release_version if self.device_plugin == "nvidia" else None
         if self.os == "al2023" and release and release[-8:] < catalog.TOOLKIT_SINCE:
-            yield Refusal(
-                "releaseVersion",
+            yield refuse("releaseVersion", release)(
                 "has an NVIDIA toolkit older than 1.18, with which GPU pods do not start; give "
-                f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest",
-                given=release,
+                f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest"
             )
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if refused := catalog.image_refusal(instance, self.os, self.release_version):
                 yield Refusal(*refused)
-        if self.ami_id is not None and self.release_version is not None:
-            yield Refusal(
-                "releaseVersion",
-                "applies only to EKS images, and amiId names another image; drop one of the two",
-            )
-        if self.device_plugin == "none" and self.os == "bottlerocket":
-            # The setting that disables it was merged after Bottlerocket 1.54, the newest release
-            # with documented settings (bottlerocket-core-kit PR 914, read 2026-11-24).
-            yield Refusal(
-                "devicePlugin",
-                "none cannot be combined with os bottlerocket, whose host runs the device plugin "
-                "as a service; use os al2023",
-            )
         if self.ami_type not in (None, self.image):
-            yield Refusal(
-                "amiType",
+            yield refuse("amiType", self.ami_type)(
                 f"contradicts os {self.os} on {self.instance_type.name}, which is {self.image}",
-                given=self.ami_type,
                 remedy="drop the key",
             )
 
     def check_located(self, region: str) -> None:
         """Raises ValueError for a topology-aware pool in a region without instance topology."""
         if self.topology_aware and region not in catalog.LOCATED_REGIONS:
-            raise Refusal(
-                "topologyAware",
+            raise refuse("topologyAware")(
                 f"EC2 does not say where instances in {region} are, and Kueue would place no job "
                 "on this pool; drop the key, or use a region that is listed in "
-                "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html",
+                "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html"
             )
 
     def _check_topology(self) -> None:
@@ -791,22 +751,19 @@ class EksGpuNodeGroupArgs:
             return
         for name in self.instance_types:
             if not catalog.INSTANCE_TYPES[name].located:
-                raise Refusal(
-                    "topologyAware",
+                raise refuse("topologyAware")(
                     f"EC2 does not say where {name} instances are; families of which it does: "
-                    f"{', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; drop the key",
+                    f"{', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; drop the key"
                 )
         if self.fallback or "capacity-block" in self.purchases:
             way = "fallback" if self.fallback else "capacityType capacity-block"
-            raise Refusal(
-                "topologyAware",
+            raise refuse("topologyAware")(
                 f"is not possible with {way}, with which a pool has no minNodes: Kueue places "
-                "pods only on nodes that exist; drop the key",
+                "pods only on nodes that exist; drop the key"
             )
         check_fixed(self.min_nodes, self.max_nodes)
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
-        """What the other settings allow for this one."""
         if key == "gpusPerNode":
             return [self.gpus]
         if key == "diskIops":
@@ -824,17 +781,17 @@ class EksGpuNodeGroupArgs:
         """The maximum number of pods on a node; None for the image's default."""
         return self.kubelet.max_pods if self.kubelet else None
 
+    @rule
     def _check_max_pods(self) -> None:
         max_pods = self.max_pods
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if max_pods and row.max_pods is not None and max_pods > row.max_pods:
-                raise Refusal(
-                    ("kubelet", "maxPods"),
+                raise refuse(("kubelet", "maxPods"), max_pods)(
                     f"is above {row.max_pods}, the number of pods for which {row.name} has "
-                    "addresses; lower it",
-                    given=max_pods,
+                    "addresses; lower it"
                 )
 
+    @rule
     def _check_warm_pool(self) -> None:
         if self.warm_pool is None:
             return
@@ -847,18 +804,47 @@ class EksGpuNodeGroupArgs:
             own_image=self.ami_id is not None,
         )
 
-    def _check_sharing(self, sharing: EksSharingArgs) -> None:
-        if self.device_plugin == "none":
-            raise Refusal(
-                "sharing", "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+    @rule
+    def _check_sharing(self) -> None:
+        if self.sharing is not None:
+            at(
+                "sharing",
+                self.sharing.check,
+                os=self.os,
+                gpu_model=self.gpu_model,
+                release_version=self.release_version,
             )
-        at(
-            "sharing",
-            sharing.check,
-            os=self.os,
-            gpu_model=self.gpu_model,
-            release_version=self.release_version,
-        )
+
+    @rule
+    def _check_desired(self) -> None:
+        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+
+    @rule
+    def _check_choices(self) -> None:
+        reservations.check_choices(self.fallback)
+
+    @rule
+    def _check_bought(self) -> None:
+        types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+        reservations.check(self.purchases, self.reservation, types, self.min_nodes)
+
+    @rule
+    def _check_taints(self) -> None:
+        check_taints(self.taints, self.startup_taints)
+
+    @rule
+    def _check_tags(self) -> None:
+        taints = len(self.taints) + len(self.startup_taints)
+        most = _MAX_TAGS - len(self._discovered)
+        if len(self.labels) + taints > most:
+            raise refuse("labels")(
+                f"{len(self.labels)} labels and {taints} taints exceed the tags of an Auto Scaling "
+                f"group; allowed: {most} together"
+            )
+
+    @rule
+    def _check_user_data(self) -> None:
+        check_user_data(self.user_data, self.os)
 
 
 def _shape(row: catalog.InstanceType) -> str:

@@ -7,7 +7,7 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, POOL_LABEL, Taint
 from ..schema.limits import LABEL_KEY, LABEL_VALUE, Limit, node_label_key
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 
 
 def _length(key: str) -> str | None:
@@ -49,5 +49,5 @@ def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
                 "effect; drop it"
             )
         if reason is not None:
-            raise Refusal(path, f"{reason}", given=taint.key)
+            raise refuse(path, taint.key)(f"{reason}")
         seen.add(taint.key)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,7 @@ def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
     """
     for key, variables in ENVIRONMENT_INSTEAD.items():
         if config.get(f"aws:{key}"):
-            raise Refusal(
-                f"aws:{key}",
+            raise refuse(f"aws:{key}")(
                 "only the AWS provider reads it, so that aws eks get-token could not sign in to "
                 "the cluster as the same identity",
                 remedy=f"remove it, and set {variables} in the environment or use aws:profile",
@@ -56,24 +55,20 @@ def _assumed_role(config: Mapping[str, str]) -> str | None:
         maps = list(json.loads(text))
         roles = [str(role["roleArn"]) for role in maps]
     except (ValueError, TypeError, KeyError):
-        raise Refusal(
-            "aws:assumeRoles",
+        raise refuse("aws:assumeRoles", text)(
             "is not a list of maps",
-            given=text,
             remedy="set it with pulumi config set --path 'aws:assumeRoles[0].roleArn' ARN",
         ) from None
     if len(roles) > 1:
-        raise Refusal(
-            "aws:assumeRoles",
+        raise refuse("aws:assumeRoles")(
             f"has {len(roles)} roles, and aws eks get-token can assume only one",
             remedy="give the last one, and configure the others in the profile",
         )
     # https://github.com/aws/aws-cli/issues/5942, open on 2026-11-23.
     if any(role.get("externalId") for role in maps):
-        raise Refusal(
-            ("aws:assumeRoles", 0, "externalId"),
+        raise refuse(("aws:assumeRoles", 0, "externalId"))(
             "aws eks get-token has no option for an external ID, so that nobody could sign in to "
             "the cluster; put role_arn, external_id and source_profile into a profile of "
-            "~/.aws/config, set aws:profile to its name, and remove aws:assumeRoles",
+            "~/.aws/config, set aws:profile to its name, and remove aws:assumeRoles"
         )
     return roles[0] if roles else None

@@ -7,7 +7,7 @@ import pulumi
 
 from ..catalog import eks as catalog
 from ..scalers import Scaler
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 
 _AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
 _BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")
@@ -34,8 +34,7 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """
     if before and release and _is_older(release, before):
-        raise Refusal(
-            (path, "releaseVersion"),
+        raise refuse((path, "releaseVersion"))(
             f"{release} is older than the group's {before}, and EKS cannot downgrade a node group",
             remedy="drop the key, or add another pool with it",
         )
@@ -83,17 +82,15 @@ def check_version(
         return
     major, minor = _minor(before)
     if _minor(version) < (major, minor):
-        raise Refusal(
-            key,
+        raise refuse(key)(
             f"{version} is older than {before}, which {path} runs, and EKS would roll it back",
             remedy=f'set "{before}", or, if it has been rolled back already, pulumi up --refresh',
         )
     if not ahead and _minor(version) > (major, minor + 1):
-        raise Refusal(
-            key,
+        raise refuse(key)(
             f"{version} is more than one minor after {before}, which {path} runs, and EKS "
             f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been '
-            "upgraded since, pulumi up --refresh",
+            "upgraded since, pulumi up --refresh"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from ..catalog.eks import InstanceType
 from ..schema.limits import matching
-from ..schema.refusal import Keys, Refusal, collected
+from ..schema.refusal import Keys, Refusal, collected, refuse
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
@@ -51,8 +51,7 @@ _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
 def check_choices(fallback: Sequence[str]) -> None:
     """Raises ValueError for choices that a pool cannot combine."""
     if {*_RESERVED} <= {*fallback}:
-        raise Refusal(
-            "fallback",
+        raise refuse("fallback")(
             "lists both reservation and capacity-block, and a pool can have only one reservation",
             remedy="drop one of the two",
         )
@@ -65,11 +64,10 @@ def check_order(fallback: Sequence[str]) -> None:
     """
     in_order = sorted(fallback, key=_ORDER.index)
     if list(fallback) != in_order:
-        raise Refusal(
-            "fallback",
+        raise refuse("fallback")(
             f"{', '.join(fallback)} is not an order that Karpenter can follow, because it uses "
             f"reserved capacity first and then the cheapest; write [{', '.join(in_order)}], or "
-            "create two pools and give the first a larger karpenter.weight",
+            "create two pools and give the first a larger karpenter.weight"
         )
 
 
@@ -88,11 +86,10 @@ def check(
     block = "capacity-block" in purchases
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
-        yield Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
+        yield refuse("reservation")("is missing", remedy="name the reservation that the nodes use")
     if not reserved and reservation is not None:
         key = "fallback" if len(purchases) > 1 else "capacityType"
-        yield Refusal(
-            "reservation",
+        yield refuse("reservation")(
             f"is not used with {key} {', '.join(purchases)}",
             remedy=f"name {' or '.join(_RESERVED)} in capacityType or fallback, or drop the key",
         )
@@ -100,14 +97,12 @@ def check(
     for position, way in enumerate(purchases):
         where: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
         if first.blocks == "only" and way != "capacity-block":
-            yield Refusal(
-                where,
+            yield refuse(where)(
                 f"EC2 has {first.name} only in Capacity Blocks",
                 remedy="set capacityType: capacity-block, with the block's reservation",
             )
         elif first.blocks == "none" and way == "capacity-block":
-            yield Refusal(
-                where,
+            yield refuse(where)(
                 f"EC2 does not offer {first.name} in Capacity Blocks",
                 remedy="use reservation, with an on-demand Capacity Reservation",
             )
@@ -115,15 +110,12 @@ def check(
         return
     if block and is_group(reservation):
         # eks/latest/userguide/capacity-blocks-mng.html requires a CapacityReservationId.
-        yield Refusal(
-            "reservation",
+        yield refuse("reservation", reservation)(
             "is a resource group, and EKS takes a Capacity Block by its own ID only",
-            given=reservation,
             remedy="give that, such as cr-0123456789abcdef0",
         )
     if len(types) > 1 and not is_group(reservation):
-        yield Refusal(
-            "instanceTypes",
+        yield refuse("instanceTypes")(
             f"{'a Capacity Block' if block else reservation} reserves one instance type",
             remedy="list only that one"
             if block
@@ -131,11 +123,9 @@ def check(
             "resource group of several reservations",
         )
     if block and min_nodes:
-        yield Refusal(
-            "minNodes",
+        yield refuse("minNodes", min_nodes)(
             "is not possible with a Capacity Block, whose nodes exist only between its start and "
-            "its end; allowed: 0",
-            given=min_nodes,
+            "its end; allowed: 0"
         )
 
 
@@ -143,11 +133,9 @@ def check_scaler(reservation: str | None, scaler: str) -> None:
     """Raises ValueError for a resource group if the scaler needs single reservations."""
     if scaler != "cluster-autoscaler" and reservation is not None and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
-        raise Refusal(
-            "reservation",
+        raise refuse("reservation", reservation)(
             f"is not possible with cluster.scaler {scaler}: it takes a reservation by its ID; "
-            "give one such as cr-0123456789abcdef0, or set cluster.scaler: cluster-autoscaler",
-            given=reservation,
+            "give one such as cr-0123456789abcdef0, or set cluster.scaler: cluster-autoscaler"
         )
 
 
@@ -157,12 +145,11 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
     if reservation is None or is_group(reservation) or len(places) == 1:
         return
     what = "a Capacity Block" if block else "a Capacity Reservation"
-    raise Refusal(
-        key,
+    raise refuse(key)(
         f"{what} is in one zone; name {'the subnet in ' * (key == 'subnetIds')}the zone of "
         f"{reservation}, which this command prints: aws ec2 describe-capacity-reservations "
         f"--region REGION --capacity-reservation-ids {reservation} --query "
-        "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'",
+        "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'"
     )
 
 
@@ -172,8 +159,6 @@ def check_region(reservation: str | None, region: str) -> None:
         return
     there = reservation.split(":")[3]
     if there != region:
-        raise Refusal(
-            "reservation",
-            f"is a resource group of {there}, and aws:region is {region}; name one of {region}",
-            given=reservation,
+        raise refuse("reservation", reservation)(
+            f"is a resource group of {there}, and aws:region is {region}; name one of {region}"
         )

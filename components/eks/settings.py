@@ -13,7 +13,7 @@ from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warnings, resolved
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at, required
-from ..schema.refusal import Refusal, Refusals
+from ..schema.refusal import Refusals, refuse
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
@@ -175,9 +175,9 @@ def resolve(
     """Resolves the settings, as `SettingsModule.resolve` says."""
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
-        raise Refusal("aws:region", "is not a region; give one such as us-east-1", given=region)
+        raise refuse("aws:region", region)("is not a region; give one such as us-east-1")
     if meant := meant_region(region):
-        raise Refusal("aws:region", f"{region} is not a region", remedy=f"did you mean {meant!r}?")
+        raise refuse("aws:region")(f"{region} is not a region", remedy=f"did you mean {meant!r}?")
     provider = provider_args(config, region)
     path = f"{NAMESPACE}:cluster"
     refusals.each(
@@ -208,10 +208,9 @@ def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
             continue
         other, held = holders.setdefault(pool.reservation, (name, pool))
         if list(held.instance_types) != list(pool.instance_types):
-            raise Refusal(
-                (f"{NAMESPACE}:gpuPools", name, "reservation"),
+            raise refuse((f"{NAMESPACE}:gpuPools", name, "reservation"))(
                 f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
-                f"{held.instance_types[0]}; name another reservation",
+                f"{held.instance_types[0]}; name another reservation"
             )
 
 
@@ -238,13 +237,12 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
     taken = _TAKEN.get(cluster.scaler, {})
     for name, path in paths.items():
         if name in taken:
-            raise Refusal(path, f"is the name of {taken[name]}; give the pool another name")
+            raise refuse(path)(f"is the name of {taken[name]}; give the pool another name")
     least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
     least |= {name: pool.min_nodes for name, pool in pools.items()}
     for name, nodes in least.items():
         if nodes and (other := paths.get(f"{name}-static")):
-            raise Refusal(
-                other,
+            raise refuse(other)(
                 f"is the name of the NodePool for the minNodes of pool {name}",
                 remedy="give the pool another name",
             )
@@ -260,35 +258,31 @@ def check_existing(
             ("sharing", getattr(pool, "sharing", None), "NodeOverlay"),
         ):
             if value:
-                raise Refusal(
-                    (path, key),
+                raise refuse((path, key))(
                     f"needs Karpenter's feature gate {gate}, which its owner must enable",
                     remedy="drop the key, or set cluster.karpenter to {} to install one here",
                 )
     if isinstance(pool, EksCpuPoolArgs):
         return
     if pool.ami_id is not None and SCALERS[cluster.scaler].node_groups:
-        raise Refusal(
-            (path, "amiId"), "is supported only on clusters that the stack creates; drop the key"
+        raise refuse((path, "amiId"))(
+            "is supported only on clusters that the stack creates; drop the key"
         )
     if pool.security_group_ids and not cluster.network.security_group_ids:
-        raise Refusal(
-            (path, "securityGroupIds"),
+        raise refuse((path, "securityGroupIds"))(
             "replaces the security group that EKS created with the cluster; name that one, or "
-            "the one of the other nodes, in cluster.network.securityGroupIds",
+            "the one of the other nodes, in cluster.network.securityGroupIds"
         )
     shared = cluster.network.security_group_ids
     for group in pool.security_group_ids:
         if group in shared:
-            raise Refusal(
-                (path, "securityGroupIds"),
+            raise refuse((path, "securityGroupIds"))(
                 f"{group} is also in cluster.network.securityGroupIds, whose groups every pool has",
                 remedy="drop it here",
             )
     if (number := len(shared) + len(pool.security_group_ids)) > catalog.MAX_SECURITY_GROUPS:
-        raise Refusal(
-            (path, "securityGroupIds"),
+        raise refuse((path, "securityGroupIds"))(
             f"the {len(pool.security_group_ids)} groups and the {len(shared)} of "
             f"cluster.network.securityGroupIds are {number}, and a network interface has at most "
-            f"{catalog.MAX_SECURITY_GROUPS}; drop some",
+            f"{catalog.MAX_SECURITY_GROUPS}; drop some"
         )

@@ -8,8 +8,8 @@ from annotated_types import Interval
 
 from ..catalog.accelerators import GPUS
 from ..schema.effect import Sent
-from ..schema.limits import Limit, check_limits
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Limit
+from ..schema.refusal import refuse
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 62)
@@ -30,7 +30,7 @@ _STRATEGY = Limit(_not_on_eks, {"enum": ["time-slicing", "mps"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksSharingArgs:
+class EksSharingArgs(Checked):
     """How several pods share a GPU of the pool."""
 
     strategy: Annotated[
@@ -46,22 +46,17 @@ class EksSharingArgs:
     ]
     """How many pods share a GPU, 2 to 48."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
         """Raises ValueError if nodes with this image and GPU do not support this sharing."""
         if self.strategy != "mps":
             return
         if not GPUS[gpu_model].supports_mps:
-            raise Refusal(
-                "strategy",
-                f"mps does not keep clients' memory apart on {gpu_model}; use time-slicing",
+            raise refuse("strategy")(
+                f"mps does not keep clients' memory apart on {gpu_model}; use time-slicing"
             )
         release = _RELEASE.match(release_version or "") if os == "bottlerocket" else None
         if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
-            raise Refusal(
-                "strategy",
+            raise refuse("strategy")(
                 f"mps does not work for every pod on Bottlerocket {release[0]}",
                 remedy="raise releaseVersion to 1.62.0 or later, or use time-slicing",
             )

@@ -11,8 +11,8 @@ from ..access.service_accounts import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, limit_refusals, pattern
-from ..schema.refusal import Keys, Refusal
+from ..schema.limits import DNS_LABEL, UNIQUE, Checked, Example, Hint, Limit, only, pattern, rule
+from ..schema.refusal import Keys, Refusal, refuse
 
 # IAM Identity Center's roles have a path:
 # docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html, 2026-11-26.
@@ -51,7 +51,7 @@ https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksUserArgs:
+class EksUserArgs(Checked):
     """A group of people who may use the cluster. Its name is a Kubernetes group, to which
     RoleBindings and `batch.queues.<name>.groups` grant permissions."""
 
@@ -64,43 +64,35 @@ class EksUserArgs:
         Example('["arn:aws:iam::123456789012:role/researchers"]'),
     ]
     """ARNs of the IAM roles and users in the group."""
-    access: Annotated[Literal["view", "edit"] | None, Sent("AccessPolicyAssociation policyArn")] = (
-        None
-    )
+    access: Annotated[
+        Literal["view", "edit"] | None,
+        only(of=("edit",), namespaces=True)(
+            "edit in every namespace would include the system namespaces; list namespaces"
+        ),
+        Sent("AccessPolicyAssociation policyArn"),
+    ] = None
     """What EKS itself allows the group to do in `namespaces`: read everything except Secrets, or
     also change it. By default, only what RoleBindings allow."""
     namespaces: Annotated[
         Sequence[Annotated[str, DNS_LABEL]],
         UNIQUE,
+        only(access=True)("has no effect without access; set access, or drop it"),
         Sent("AccessPolicyAssociation accessScope.namespaces[]"),
     ] = ()
     """The namespaces in which `access` applies; by default, `view` applies in all of them. For
     `edit`, those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
     def possible(self, key: str) -> Sequence[str]:
-        """What the other settings allow for this one."""
         return ["view"] if key == "access" and not self.namespaces else ()
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for position, namespace in enumerate(self.namespaces):
-                if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
-                    raise Refusal(
-                        ("namespaces", position),
-                        f"edit in {namespace} would give access to the service accounts of "
-                        "Kubernetes or of controllers; give a namespace that belongs to the group",
-                    )
-        with refusals:
-            if self.namespaces and self.access is None:
-                raise Refusal("namespaces", "has no effect without access; set access, or drop it")
-        with refusals:
-            if self.access == "edit" and not self.namespaces:
-                raise Refusal(
-                    "access",
-                    "edit in every namespace would include the system namespaces; list namespaces",
+    @rule
+    def _check_namespaces(self) -> Iterator[Refusal]:
+        for position, namespace in enumerate(self.namespaces):
+            if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
+                yield refuse(("namespaces", position))(
+                    f"edit in {namespace} would give access to the service accounts of Kubernetes "
+                    "or of controllers; give a namespace that belongs to the group"
                 )
-        refusals.check()
 
 
 def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[Keys, str]]:
@@ -119,19 +111,15 @@ def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = (
         before, other = seen.setdefault(iam_name(arn), (key, arn))
         if (key[0], before[0]) == ("users", "admins"):
             spelled = "" if other == arn else f", as {other!r},"
-            raise Refusal(
-                key,
+            raise refuse(key, arn)(
                 f"is also in admins{spelled} and already has all permissions",
-                given=arn,
                 remedy="remove it from one of the two",
             )
         if other != arn:
             kind = "role" if ":role/" in arn else "user"
-            raise Refusal(
-                key,
+            raise refuse(key, arn)(
                 f"is {other!r} of OTHER in another spelling, and an account has one {kind} of a "
                 "name, whatever its path and case",
-                given=arn,
                 other=before,
                 remedy=f"give both as this command prints it: aws iam get-{kind} --{kind}-name "
                 f"{arn.rpartition('/')[2]} --query {kind.title()}.Arn",

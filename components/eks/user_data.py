@@ -15,7 +15,7 @@ from typing import Any
 
 from ..cluster import Sharing, Taint
 from ..schema.decode import camel
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 from .node_args import EksKubeletArgs
 
 EVICTION = {
@@ -89,9 +89,8 @@ def bottlerocket(
     for key in ("kube_reserved", "system_reserved"):
         if "pid" in getattr(kubelet, key, {}):
             # bottlerocket-settings-sdk, modeled-types, KubernetesReservedResourceKey, 2026-11-24.
-            raise Refusal(
-                ("kubelet", camel(key), "pid"),
-                "is not a setting of Bottlerocket; leave it out, or use os: al2023",
+            raise refuse(("kubelet", camel(key), "pid"))(
+                "is not a setting of Bottlerocket; leave it out, or use os: al2023"
             )
     settings: dict[str, Any] = {}
     if bootstrap:
@@ -113,8 +112,8 @@ def bottlerocket(
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Refusal(
-            "userData", f"cannot be merged with this stack's settings as TOML: {error}"
+        raise refuse("userData")(
+            f"cannot be merged with this stack's settings as TOML: {error}"
         ) from None
     return text or None
 

@@ -12,8 +12,8 @@ from annotated_types import Ge
 
 from ..catalog import eks as catalog
 from ..schema.effect import Sent
-from ..schema.limits import Example, Hint, Limit, limit_refusals, one_of
-from ..schema.refusal import Refusal, collected
+from ..schema.limits import Checked, Example, Fits, Hint, Limit, one_of
+from ..schema.refusal import Range, Refusal, collected, refuse
 
 _STATES = ("stopped", "running")
 
@@ -27,7 +27,7 @@ def _not_a_state(state: str) -> Refusal | str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksWarmPoolArgs:
+class EksWarmPoolArgs(Checked):
     """A warm pool: instances that have booted once, and wait until the pool needs a node."""
 
     max_group_prepared_capacity: Annotated[
@@ -39,7 +39,12 @@ class EksWarmPoolArgs:
     ]
     """How many instances there are, nodes and warm ones together, at most `maxNodes`: with 2, two
     wait while the pool has no node, and none once it has two."""
-    min_size: Annotated[int, Ge(0), Sent("NodeGroup warmPoolConfig.minSize")] = 0
+    min_size: Annotated[
+        int,
+        Ge(0),
+        Fits("{} is above maxGroupPreparedCapacity"),
+        Sent("NodeGroup warmPoolConfig.minSize"),
+    ] = 0
     """How many wait however many nodes the pool has."""
     pool_state: Annotated[
         str, Limit(_not_a_state, {"enum": _STATES}), Sent("NodeGroup warmPoolConfig.poolState")
@@ -49,16 +54,8 @@ class EksWarmPoolArgs:
     """Whether an instance that Auto Scaling removes from the group waits again. Cluster Autoscaler
     terminates its nodes itself, so that this concerns other changes of the size."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.min_size > self.max_group_prepared_capacity:
-                raise Refusal(
-                    "minSize",
-                    f"{self.min_size} is above maxGroupPreparedCapacity",
-                    remedy=f"allowed: 0 to {self.max_group_prepared_capacity}",
-                )
-        refusals.check()
+    def possible(self, key: str) -> Range | None:
+        return Range(0, self.max_group_prepared_capacity) if key == "minSize" else None
 
     def instances(self, nodes: int) -> int:
         """How many wait while the pool has so many nodes."""
@@ -71,48 +68,40 @@ class EksWarmPoolArgs:
         """Raises ValueError if a pool of `nodes`, least and most, cannot have it."""
         least, most = nodes
         if len(purchases) > 1:
-            yield Refusal(
-                (),
+            yield refuse(())(
                 "is not possible with fallback, of which each choice is a node group that would "
-                "have a warm pool of its own; set capacityType instead, or drop the key",
+                "have a warm pool of its own; set capacityType instead, or drop the key"
             )
         if "spot" in purchases:
             # docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-warm-pools.html
-            yield Refusal(
-                (),
+            yield refuse(())(
                 "is not possible with capacityType spot, because EC2 Auto Scaling keeps no Spot "
-                "instances warm; set capacityType: on-demand, or drop the key",
+                "instances warm; set capacityType: on-demand, or drop the key"
             )
         if "capacity-block" in purchases:
-            yield Refusal(
-                (),
+            yield refuse(())(
                 "is not possible with capacityType capacity-block, whose instances are paid for "
                 "from its start to its end, stopped or not",
                 remedy="set desiredNodes once the block has started, or drop the key",
             )
         if own_image:
-            yield Refusal(
-                (),
+            yield refuse(())(
                 "is not possible with amiId, because EKS has warm pools only with its own images",
                 remedy="drop one of the two",
             )
         if self.reuse_on_scale_in and os == "bottlerocket":
-            yield Refusal(
-                "reuseOnScaleIn",
-                "true is not possible with os bottlerocket; use os al2023, or drop the key",
+            yield refuse("reuseOnScaleIn")(
+                "true is not possible with os bottlerocket; use os al2023, or drop the key"
             )
         if self.max_group_prepared_capacity > most:
-            yield Refusal(
-                "maxGroupPreparedCapacity",
+            yield refuse("maxGroupPreparedCapacity")(
                 f"{self.max_group_prepared_capacity} is above maxNodes, so that some instances "
-                f"could never become nodes; {self._possible(least, most)}",
+                f"could never become nodes; {self._possible(least, most)}"
             )
         elif not self.instances(least):
             possible = f"{self._possible(least, most)}, or set" if least < most else "set"
-            yield Refusal(
-                "maxGroupPreparedCapacity",
+            yield refuse("maxGroupPreparedCapacity", self.max_group_prepared_capacity)(
                 f"leaves no instance to wait, because it includes minNodes, which is {least}",
-                given=self.max_group_prepared_capacity,
                 remedy=f"{possible} minSize to 1 or more",
             )
 

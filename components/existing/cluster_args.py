@@ -13,8 +13,8 @@ import yaml
 from ..kube import credentials
 from ..schema.decode import MaybeOutput
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, limit_refusals
-from ..schema.refusal import Refusal
+from ..schema.limits import DNS_LABEL, Checked, instead_of
+from ..schema.refusal import refuse
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
@@ -24,7 +24,7 @@ _FILE_KEYS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingClusterArgs:
+class ExistingClusterArgs(Checked):
     """An existing cluster: nothing of the cluster itself is created or changed."""
 
     name: Annotated[str, DNS_LABEL, Sent("Provider")]
@@ -33,22 +33,13 @@ class ExistingClusterArgs:
     """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may
     authenticate with `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or
     `tsh`, but with no other command, and may only name files below the program's folder."""
-    kubeconfig_file: Annotated[str | None, Sent("Provider kubeconfig")] = None
+    kubeconfig_file: Annotated[
+        str | None, instead_of("kubeconfig"), Sent("Provider kubeconfig")
+    ] = None
     """The path of a kubeconfig; `~` is allowed. By default, `$KUBECONFIG`, else `~/.kube/config`.
     For a file below the program's folder, the restrictions of `kubeconfig` apply."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; by default, the kubeconfig's current context."""
-
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.kubeconfig is not None and self.kubeconfig_file is not None:
-                raise Refusal(
-                    "kubeconfigFile",
-                    "cannot be combined with kubeconfig",
-                    remedy="drop one of the two",
-                )
-        refusals.check()
 
     def committed(self) -> bool:
         """Whether the kubeconfig's author is that of the stack's file: its text is in that file, or
@@ -69,34 +60,32 @@ class ExistingClusterArgs:
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise Refusal(key, "is not YAML", remedy="give a kubeconfig") from None
+            raise refuse(key)("is not YAML", remedy="give a kubeconfig") from None
         if not isinstance(document, dict) or not isinstance(document.get("contexts"), list):
-            raise Refusal(key, "is not a kubeconfig: it has no contexts")
+            raise refuse(key)("is not a kubeconfig: it has no contexts")
         contexts = _by_name(document["contexts"], "context")
         name = self.context or document.get("current-context") or ""
         if not name:
-            raise Refusal(
-                "context",
+            raise refuse("context")(
                 "is missing, and the kubeconfig has no current one",
                 remedy=f"set it to one of {', '.join(contexts)}",
             )
         if name not in contexts:
-            raise Refusal("context", "is not in the kubeconfig", given=name, allowed=[*contexts])
+            raise refuse("context", name)("is not in the kubeconfig", allowed=[*contexts])
         context = contexts[name]
         cluster = _by_name(document.get("clusters"), "cluster").get(str(context.get("cluster")))
         user = _by_name(document.get("users"), "user").get(str(context.get("user")))
         if cluster is None or user is None:
-            raise Refusal(
-                "context", "names a cluster or user that the kubeconfig does not have", given=name
+            raise refuse("context", name)(
+                "names a cluster or user that the kubeconfig does not have"
             )
         within = None
         if self.committed():
             within = folder.resolve()
             if reason := credentials.unsafe(user):
-                raise Refusal(
-                    key,
+                raise refuse(key)(
                     f"its user {reason}. A kubeconfig outside the repository may do so: name it "
-                    "in kubeconfigFile or $KUBECONFIG",
+                    "in kubeconfigFile or $KUBECONFIG"
                 )
         return json.dumps(
             {
@@ -115,7 +104,7 @@ class ExistingClusterArgs:
         if isinstance(self.kubeconfig, str):
             return "kubeconfig", self.kubeconfig, Path()
         if self.kubeconfig is not None:  # An output's value has not been checked before.
-            raise Refusal("kubeconfig", "is not a string; give its text, as fn::toJSON writes it")
+            raise refuse("kubeconfig")("is not a string; give its text, as fn::toJSON writes it")
         # The same order as kubectl's; a list of files is not merged.
         key, path = "kubeconfigFile", self.kubeconfig_file
         if path is None:
@@ -131,7 +120,7 @@ class ExistingClusterArgs:
             if not self.kubeconfig_file and os.pathsep in path:
                 reason = "a list of files is not merged"
             way = "" if self.kubeconfig_file else "; name the cluster's kubeconfig"
-            raise Refusal(key, f"cannot read {path!r} ({reason}){way}") from None
+            raise refuse(key)(f"cannot read {path!r} ({reason}){way}") from None
 
 
 def _expanded(path: str) -> Path:
@@ -158,15 +147,14 @@ def _inline(
         if name in _FILE_KEYS:
             path = folder / _expanded(str(value))
             if within is not None and not path.resolve().is_relative_to(within):
-                raise Refusal(
-                    key,
+                raise refuse(key)(
                     f"{name} {value!r} is outside the kubeconfig's folder",
                     remedy=f"put the file below it, or write its content as {_FILE_KEYS[name]}",
                 )
             try:
                 content = path.read_bytes()
             except OSError as error:
-                raise Refusal(key, f"cannot read {value!r} ({error.strerror})") from None
+                raise refuse(key)(f"cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()
         elif name == "tokenFile":
             inlined[name] = f"{folder / _expanded(str(value))}"

@@ -9,8 +9,8 @@ from annotated_types import Ge, Interval, MinLen
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..scalers import SCALERS
 from ..schema.effect import Sent, Silent
-from ..schema.limits import LABEL_VALUE, Hint, Labels, limit_refusals
-from ..schema.refusal import Refusal
+from ..schema.limits import LABEL_VALUE, Checked, Fits, Hint, Labels, never
+from ..schema.refusal import Range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,30 +26,25 @@ _MAX_MPS_CLIENTS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingSharingArgs:
+class ExistingSharingArgs(Checked):
     """How several pods share a GPU, through NVIDIA's device plugin."""
 
     strategy: Annotated[Literal["time-slicing", "mps"], Sent("ConfigMap data.config.yaml.sharing")]
     """How a GPU is shared: by time-slicing, or by NVIDIA's MPS."""
     replicas: Annotated[
-        int, Ge(2), Sent("ConfigMap data.config.yaml.sharing.timeSlicing.resources[].replicas")
+        int,
+        Ge(2),
+        Fits("{!r} is too many for MPS"),
+        Sent("ConfigMap data.config.yaml.sharing.timeSlicing.resources[].replicas"),
     ]
     """How many pods share a GPU, at least 2; with MPS at most 48."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
-                raise Refusal(
-                    "replicas",
-                    f"is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}",
-                    given=self.replicas,
-                )
-        refusals.check()
+    def possible(self, key: str) -> Range | None:
+        return Range(2, _MAX_MPS_CLIENTS) if (key, self.strategy) == ("replicas", "mps") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingGpuPoolArgs:
+class ExistingGpuPoolArgs(Checked):
     """GPU nodes of an existing cluster, with the driver installed on the host."""
 
     node_selector: Annotated[
@@ -80,7 +75,13 @@ class ExistingGpuPoolArgs:
     ] = "nvidia"
     """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours
     (`none`)."""
-    cdi: Annotated[bool, Sent("DaemonSet spec.template.spec.containers[].env[]")] = False
+    cdi: Annotated[
+        bool,
+        never(device_plugin="none")(
+            "applies to this stack's device plugin; set devicePlugin: nvidia, or drop the key"
+        ),
+        Sent("DaemonSet spec.template.spec.containers[].env[]"),
+    ] = False
     """Whether this stack's device plugin passes GPUs to containerd by the Container Device
     Interface. Pods then get them even if NVIDIA's runtime has
     `accept-nvidia-visible-devices-envvar-when-unprivileged = false`. It needs containerd 2, or 1.7
@@ -91,25 +92,13 @@ class ExistingGpuPoolArgs:
         Sent("Pod spec.runtimeClassName", "DaemonSet spec.template.spec.runtimeClassName"),
     ] = None
     """The RuntimeClass of GPU pods, if the NVIDIA runtime is not the default of the nodes."""
-    sharing: ExistingSharingArgs | None = None
+    sharing: Annotated[
+        ExistingSharingArgs | None,
+        never(device_plugin="none")(
+            "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+        ),
+    ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
-
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.sharing is not None and self.device_plugin == "none":
-                raise Refusal(
-                    "sharing",
-                    "is done by the device plugin; set devicePlugin: nvidia, or drop the key",
-                )
-        with refusals:
-            if self.cdi and self.device_plugin == "none":
-                raise Refusal(
-                    "cdi",
-                    "applies to this stack's device plugin; set devicePlugin: nvidia, or drop "
-                    "the key",
-                )
-        refusals.check()
 
     def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
         """The pool, whose nodes exist already."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..schema.decode import NAMESPACE, at, is_output
-from ..schema.refusal import Refusal, Refusals
+from ..schema.refusal import Refusals, refuse
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -72,8 +72,7 @@ def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> None:
     for name, other in _overlaps(pools):
         if pools[name].gpus_per_node != pools[other].gpus_per_node:
             refusals.add(
-                Refusal(
-                    (f"{NAMESPACE}:gpuPools", name, "nodeSelector"),
+                refuse((f"{NAMESPACE}:gpuPools", name, "nodeSelector"))(
                     f"selects nodes that pool {other} selects too",
                     remedy="name a label in each pool that only its nodes have",
                 )

@@ -16,7 +16,7 @@ from ..catalog import kubernetes as names
 from ..cluster import GpuPool, Taint
 from ..scalers import NotWith
 from ..schema.decode import NAMESPACE
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 from . import reservation as reservations
 
 
@@ -36,10 +36,9 @@ def check_names(pools: Iterable[str]) -> None:
     """Raises ValueError if a compute class cannot have the name of one of these pools."""
     for name in pools:
         if name == "default" or name.startswith(("gke", "autopilot")):
-            raise Refusal(
-                (f"{NAMESPACE}:gpuPools", name),
+            raise refuse((f"{NAMESPACE}:gpuPools", name))(
                 "cannot be the name of a compute class: GKE keeps default and names that begin "
-                "with gke or autopilot for itself; choose another",
+                "with gke or autopilot for itself; choose another"
             )
 
 

@@ -13,18 +13,9 @@ from ..catalog import gke as catalog
 from ..catalog.dates import holds
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import (
-    POOL_NAME,
-    UNIQUE,
-    Limit,
-    Order,
-    check_limits,
-    limit_refusals,
-    matching,
-    pattern,
-)
+from ..schema.limits import POOL_NAME, UNIQUE, Checked, Limit, Order, matching, pattern, rule
 from ..schema.on_change import Kept, OnChange, Verdict, kept
-from ..schema.refusal import Refusal, Refusals
+from ..schema.refusal import Refusal, refuse
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
@@ -118,7 +109,7 @@ _SECURITY_GROUP = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeControlPlaneArgs:
+class GkeControlPlaneArgs(Checked):
     """A GKE cluster's control plane."""
 
     name: Annotated[str, NAME, OnChange("cluster"), Sent("Cluster name")]
@@ -188,47 +179,41 @@ class GkeControlPlaneArgs:
     ] = field(default_factory=dict)
     """Labels of the cluster resource, for billing."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
-                raise Refusal(
-                    "authorizedNetworks",
-                    "is empty, so nobody could reach the control plane; name the networks that "
-                    "may, or «set privateEndpoint: true» or dnsEndpoint: true",
+    @rule
+    def _check_access(self) -> None:
+        if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
+            raise refuse("authorizedNetworks")(
+                "is empty, so nobody could reach the control plane; name the networks that may, or "
+                "«set privateEndpoint: true» or dnsEndpoint: true"
+            )
+
+    @rule
+    def _check_oldest(self) -> None:
+        oldest = catalog.CHANNEL_MINORS["extended"][0]
+        minor = re.match(r"1\.([0-9]+)", self.version or "")
+        if minor is not None and int(minor[1]) < oldest:
+            remedy = f"allowed: 1.{oldest} or newer, or no version for the channel's default"
+            raise refuse("version")(f"GKE no longer runs {self.version}", remedy=remedy)
+
+    @rule
+    def _check_networks(self) -> Iterator[Refusal]:
+        for name, text in self.authorized_networks.items():
+            # The API's error: "... is not a reserved network, which is required for private
+            # endpoints".
+            if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
+                yield refuse(("authorizedNetworks", name), text)(
+                    "is public, and with privateEndpoint only private addresses reach the control "
+                    "plane; drop it, or drop privateEndpoint"
                 )
-        with refusals:
-            oldest = catalog.CHANNEL_MINORS["extended"][0]
-            minor = re.match(r"1\.([0-9]+)", self.version or "")
-            if minor is not None and int(minor[1]) < oldest:
-                raise Refusal(
-                    "version",
-                    f"GKE no longer runs {self.version}",
-                    remedy=f"allowed: 1.{oldest} or newer, or no version for the channel's default",
-                )
-        with refusals:
-            for name, text in self.authorized_networks.items():
-                # The API's error: "... is not a reserved network, which is required for private
-                # endpoints".
-                if self.private_endpoint and ipaddress.IPv4Network(text).is_global:
-                    raise Refusal(
-                        ("authorizedNetworks", name),
-                        "is public, and with privateEndpoint only private addresses reach the "
-                        "control plane; drop it, or drop privateEndpoint",
-                        given=text,
-                    )
-        with refusals:
-            if (key := self.secrets_encryption_key) is not None:
-                match = KMS_KEY.fullmatch(key)
-                assert match
-                if match["location"] != self.region:
-                    raise Refusal(
-                        "secretsEncryptionKey",
-                        f"is in {match['location']}, and GKE needs a key in the cluster's region",
-                        given=key,
-                        remedy=f"give one in {self.region}",
-                    )
-        refusals.check()
+
+    @rule
+    def _check_key(self) -> None:
+        match = KMS_KEY.fullmatch(self.secrets_encryption_key or "")
+        if match and match["location"] != self.region:
+            raise refuse("secretsEncryptionKey", self.secrets_encryption_key)(
+                f"is in {match['location']}, and GKE needs a key in the cluster's region",
+                remedy=f"give one in {self.region}",
+            )
 
     @property
     def region(self) -> str:
@@ -272,7 +257,7 @@ class GkeControlPlaneArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeSystemPoolArgs:
+class GkeSystemPoolArgs(Checked):
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     machine_type: Annotated[str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType")] = (
@@ -301,9 +286,6 @@ class GkeSystemPoolArgs:
         return machine.features.boot_disk
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,38 +327,31 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     ] = True
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
-    def __post_init__(self) -> None:
-        refusals = Refusals()
-        with refusals:
-            # A dataclass with slots is a new class, which zero-argument super() does not find.
-            GkeControlPlaneArgs.__post_init__(self)
-        with refusals:
-            first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
-            classes = self.scaler == "compute-classes"
-            if classes and self.version is not None and catalog.meets(self.version, first) is False:
-                raise Refusal(
-                    "scaler",
-                    f"compute-classes needs GKE {' or '.join(first)}, the first version in which "
-                    f"they label and taint their nodes; raise version {self.version}, or drop it",
-                )
-        with refusals:
-            check_zones(self.cpu_pools, self.region)
-        with refusals:
-            for zone in self.zones:
-                if catalog.region_of(zone) != self.region:
-                    raise Refusal(
-                        "zones",
-                        f"is not a zone of {self.region}; {catalog.zones_of(self.region)}",
-                        given=zone,
-                    )
-        with refusals:
-            if self.zones and catalog.is_zone(self.location):
-                raise Refusal(
-                    "zones",
-                    "multi-zonal clusters are not supported, only regional ones have zones; drop "
-                    f"them, or make location {self.region}",
-                )
-        refusals.check()
+    @rule
+    def _check_scaler(self) -> None:
+        first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
+        classes = self.scaler == "compute-classes"
+        if classes and self.version is not None and catalog.meets(self.version, first) is False:
+            raise refuse("scaler")(
+                f"compute-classes needs GKE {' or '.join(first)}, the first version in which they "
+                f"label and taint their nodes; raise version {self.version}, or drop it"
+            )
+
+    @rule
+    def _check_cpu_pools(self) -> None:
+        check_zones(self.cpu_pools, self.region)
+
+    @rule
+    def _check_zones(self) -> Iterator[Refusal]:
+        for zone in self.zones:
+            if catalog.region_of(zone) != self.region:
+                reason = f"is not a zone of {self.region}; {catalog.zones_of(self.region)}"
+                yield refuse("zones", zone)(reason)
+        if self.zones and catalog.is_zone(self.location):
+            yield refuse("zones")(
+                "multi-zonal clusters are not supported, only regional ones have zones; drop them, "
+                f"or make location {self.region}"
+            )
 
     def warnings(self) -> list[str]:
         """The warnings of the control plane, and those about the system pool's machine type."""
@@ -412,8 +387,6 @@ def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:
     for name, pool in cpu_pools.items():
         for zone in pool.zones:
             if catalog.region_of(zone) != region:
-                raise Refusal(
-                    ("cpuPools", name, "zones"),
-                    f"is not a zone of {region}; {catalog.zones_of(region)}",
-                    given=zone,
+                raise refuse(("cpuPools", name, "zones"), zone)(
+                    f"is not a zone of {region}; {catalog.zones_of(region)}"
                 )

@@ -16,9 +16,9 @@ from ..schema.limits import (
     LABEL_KEY,
     LABEL_VALUE,
     UNIQUE,
+    Checked,
     Limit,
     Order,
-    check_limits,
     matching,
     node_label_key,
 )
@@ -56,7 +56,7 @@ CPU_MACHINE = Limit(_not_a_cpu_machine, {"not": {"enum": list(catalog.MACHINE_TY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeCpuPoolArgs:
+class GkeCpuPoolArgs(Checked):
     """Nodes without GPUs that GKE's autoscaler scales up from zero."""
 
     machine_type: Annotated[str, CPU_MACHINE, Sent("NodePool nodeConfig.machineType")]
@@ -91,9 +91,6 @@ class GkeCpuPoolArgs:
     """Whether the nodes are Spot machines."""
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     @property
     def machine(self) -> catalog.MachineType:

@@ -9,9 +9,9 @@ from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..schema.effect import Sent, Silent
-from ..schema.limits import BASE64, POOL_NAME, Limit, limit_refusals, matching
+from ..schema.limits import BASE64, POOL_NAME, Checked, Limit, matching, never, only, rule
 from ..schema.on_change import OnChange
-from ..schema.refusal import Refusal
+from ..schema.refusal import Refusal, raised, refuse
 from .cluster_args import (
     LABEL_KEY,
     LABEL_VALUE,
@@ -39,23 +39,20 @@ _VERSION = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeExistingNetworkArgs:
+class GkeExistingNetworkArgs(Checked):
     """The VPC network of the cluster."""
 
     vpc: Annotated[str | None, NETWORK_NAME, Sent("StorageClass parameters.network")] = None
     """The VPC network of the cluster, by its name; needed only for claims of Filestore."""
-    host_project: Annotated[str | None, PROJECT, Sent("StorageClass parameters.network")] = None
+    host_project: Annotated[
+        str | None,
+        PROJECT,
+        only(vpc=True)(
+            "is the project of vpc, which is missing; name the VPC network, or drop both"
+        ),
+        Sent("StorageClass parameters.network"),
+    ] = None
     """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
-
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.host_project is not None and self.vpc is None:
-                raise Refusal(
-                    "hostProject",
-                    "is the project of vpc, which is missing; name the VPC network, or drop both",
-                )
-        refusals.check()
 
     @property
     def existing(self) -> bool:
@@ -69,15 +66,13 @@ class GkeExistingNetworkArgs:
     def check_in(self, project: str) -> None:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
-            raise Refusal(
-                ("network", "hostProject"),
-                "is the cluster's own project; drop the key, which names another one",
-                given=project,
+            raise refuse(("network", "hostProject"), project)(
+                "is the cluster's own project; drop the key, which names another one"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeExistingClusterArgs:
+class GkeExistingClusterArgs(Checked):
     """An existing GKE Standard cluster: the stack creates, changes and deletes nothing of the
     cluster itself or of its other node pools."""
 
@@ -90,19 +85,21 @@ class GkeExistingClusterArgs:
     endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
     """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
     looks up the cluster by name, and refuses one that is not suitable."""
-    certificate_authority: Annotated[Annotated[str, BASE64] | None, Sent("Provider kubeconfig")] = (
-        None
-    )
+    certificate_authority: Annotated[str | None, BASE64, Sent("Provider kubeconfig")] = None
     """The certificate authority of the control plane in base64, as `gcloud container clusters
     describe` shows it in `masterAuth.clusterCaCertificate`; needed if `endpoint` is an address."""
     dns_endpoint: Annotated[
-        bool, Silent("decides which of the endpoints that GKE shows the kubeconfig has")
+        bool,
+        never(endpoint=True)(
+            "chooses an endpoint of a cluster that is read by name, and endpoint is given; drop "
+            "one of the two"
+        ),
+        Silent("decides which of the endpoints that GKE shows the kubeconfig has"),
     ] = False
     """Whether the kubeconfig uses the DNS name of the control plane, if the cluster is looked up by
     name; it always does if the cluster's owner has turned off access by IP address."""
     version: Annotated[
-        Annotated[str, _VERSION] | None,
-        Silent("decides which machine types and capacity types are accepted"),
+        str | None, _VERSION, Silent("decides which machine types and capacity types are accepted")
     ] = None
     """A version that the control plane has reached. With it, machine types and capacity types that
     need a newer one are refused before the cluster is looked up."""
@@ -120,46 +117,30 @@ class GkeExistingClusterArgs:
     ] = field(default_factory=dict)
     """Labels of the pools' machines, for billing, in addition to the cluster's."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.endpoint is None and self.certificate_authority is not None:
-                raise Refusal(
-                    "endpoint",
-                    "is missing although certificateAuthority is set",
-                    remedy="give both, or drop both to have them read from the cluster",
-                )
-        with refusals:
-            if self.endpoint is not None:
-                self._check_endpoint(self.endpoint)
-        with refusals:
-            check_zones(self.cpu_pools, self.region)
-        with refusals:
-            for name, pool in self.cpu_pools.items():
-                if not pool.zones and self.region == self.location:
-                    raise Refusal(
-                        ("cpuPools", name, "zones"),
-                        f"is missing; name the zones of {self.region} in which its nodes start",
-                    )
-        refusals.check()
-
-    def _check_endpoint(self, endpoint: str) -> None:
-        by_name = _OF_GOOGLE.fullmatch(endpoint) is not None
-        if self.dns_endpoint:
-            raise Refusal(
-                "dnsEndpoint",
-                "chooses an endpoint of a cluster that is read by name, and endpoint is given",
-                remedy="drop one of the two",
+    @rule
+    def _check_endpoint(self) -> Iterator[Refusal]:
+        if self.endpoint is None and self.certificate_authority is not None:
+            yield refuse("endpoint")(
+                "is missing although certificateAuthority is set",
+                remedy="give both, or drop both to have them read from the cluster",
             )
-        if by_name == (self.certificate_authority is not None):
-            raise Refusal(
-                "certificateAuthority",
+        by_name = _OF_GOOGLE.fullmatch(self.endpoint or "") is not None
+        if self.endpoint and by_name == (self.certificate_authority is not None):
+            yield refuse("certificateAuthority")(
                 "names under gke.goog have a certificate from a public authority; drop the key"
                 if by_name
-                else "is missing, and is needed to verify the control "
-                f"plane at {endpoint}; give both keys, or drop both to have them read from "
-                "the cluster",
+                else "is missing, and is needed to verify the control plane at "
+                f"{self.endpoint}; give both keys, or drop both to have them read from the cluster"
             )
+
+    @rule
+    def _check_cpu_pools(self) -> Iterator[Refusal]:
+        yield from raised(check_zones, self.cpu_pools, self.region)
+        for name, pool in self.cpu_pools.items():
+            if not pool.zones and self.region == self.location:
+                yield refuse(("cpuPools", name, "zones"))(
+                    f"is missing; name the zones of {self.region} in which its nodes start"
+                )
 
     @property
     def name(self) -> str:
@@ -261,30 +242,26 @@ def unfit(
     name = args.existing
     update = gcloud("update", args, project)
     if found.autopilot:
-        yield Refusal(
-            "cluster.existing",
+        yield refuse("cluster.existing")(
             f"{name} is an Autopilot cluster, which has no node pools: GKE starts a "
             "node for each pod that requests GPUs; use platform existing for queues and jobs in "
-            "it",
+            "it"
         )
         return
     if found.confidential:
-        yield Refusal(
-            "cluster.existing",
+        yield refuse("cluster.existing")(
             f"{name} has Confidential GKE Nodes for the whole cluster, and the pools of "
-            "this stack are not Confidential VMs; name another cluster",
+            "this stack are not Confidential VMs; name another cluster"
         )
     if not found.workload_pool:
-        yield Refusal(
-            "cluster.existing",
+        yield refuse("cluster.existing")(
             f"{name} has no Workload Identity Federation, which the nodes of this stack "
             f"need to hide their own credentials from pods; ask its owner to run {update} "
-            f"--workload-pool={project}.svc.id.goog, which changes no existing node pool",
+            f"--workload-pool={project}.svc.id.goog, which changes no existing node pool"
         )
     if args.version and catalog.meets(found.version, (_exact(args.version),)) is False:
-        yield Refusal(
-            "cluster.version",
-            f"{name} runs {found.version}, which is older than {args.version}; lower it",
+        yield refuse("cluster.version")(
+            f"{name} runs {found.version}, which is older than {args.version}; lower it"
         )
     for pool, resolved in pools.items():
         if newer := resolved.args.needs_newer(found.version):
@@ -293,18 +270,16 @@ def unfit(
     for physical, label, owner in found.pools:
         kind = "gpuPools" if label in pools else "cluster.cpuPools"
         if (label in pools or label in args.cpu_pools) and owner != stack:
-            yield Refusal(
-                f"{kind}.{label}",
+            yield refuse(f"{kind}.{label}")(
                 f"the node pool {physical} of {owner or 'another owner'} has the "
                 f"label {POOL_LABEL}={label} in {name}, and pods of one pool would run on the "
-                "other's nodes; choose another name",
+                "other's nodes; choose another name"
             )
     yield from _drivers(runs, found, f"{name} does not have; ask its owner to run {update}")
     yield from _metrics(runs, found, name, update)
     if args.network.vpc and found.network and args.network.network_in(project) != found.network:
-        yield Refusal(
-            "cluster.network.vpc",
-            f"{name} is in {found.network}; name that network, and its project",
+        yield refuse("cluster.network.vpc")(
+            f"{name} is in {found.network}; name that network, and its project"
         )
 
 
@@ -330,8 +305,8 @@ def _drivers(runs: Runs, found: FoundCluster, lacks: str) -> Iterator[Refusal]:
     for about, addon in needs:
         if addon not in found.drivers:
             what, option = _DRIVERS[addon]
-            yield Refusal(
-                about, f"need the driver of {what}, which {lacks} --update-addons={option}=ENABLED"
+            yield refuse(about)(
+                f"need the driver of {what}, which {lacks} --update-addons={option}=ENABLED"
             )
 
 
@@ -339,23 +314,20 @@ def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterato
     if runs.metrics is None:
         return
     if not found.managed_prometheus:
-        yield Refusal(
-            "monitoring",
+        yield refuse("monitoring")(
             "Google's managed Prometheus, which collects the metrics, is off in "
-            f"{name}; ask its owner to run {update} --enable-managed-prometheus, or drop the block",
+            f"{name}; ask its owner to run {update} --enable-managed-prometheus, or drop the block"
         )
     if runs.metrics == "exporter" and found.dcgm:
-        yield Refusal(
-            "monitoring.source",
+        yield refuse("monitoring.source")(
             f"{name} collects the metrics of GPUs by GKE's own DCGM, and the "
-            "stack's exporter would be a second one on each node; set it to managed",
+            "stack's exporter would be a second one on each node; set it to managed"
         )
     if runs.metrics == "managed" and not found.dcgm:
-        yield Refusal(
-            "monitoring.source",
+        yield refuse("monitoring.source")(
             f"{name} does not collect the metrics of GPUs; set it to exporter, "
             f"or ask its owner to run {update} --monitoring=EXISTING,DCGM, because "
-            "the list replaces the cluster's",
+            "the list replaces the cluster's"
         )
 
 

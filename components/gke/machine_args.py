@@ -10,9 +10,9 @@ from annotated_types import Ge
 from ..catalog import gke as catalog
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import Example, Limit, check_limits, pattern
+from ..schema.limits import Checked, Example, Limit, pattern, rule
 from ..schema.on_change import OnChange
-from ..schema.refusal import Range, Refusal, unknown_value
+from ..schema.refusal import Range, Refusal, refuse, unknown_value
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 
@@ -63,7 +63,7 @@ _MACHINE = Limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeGpuMachineArgs:
+class GkeGpuMachineArgs(Checked):
     """A machine type with its GPUs, built in or attached."""
 
     machine_type: Annotated[
@@ -86,21 +86,18 @@ class GkeGpuMachineArgs:
     ] = None
     """The number of GPUs per node; derived if the machine type includes GPUs, otherwise 1."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
+    @rule
+    def _check_gpus(self) -> None:
         machine, gpu_model = self.machine, self.gpu_model
         if machine.accelerator is not None:
             if gpu_model.name != machine.accelerator:
-                raise Refusal(
-                    "accelerator",
+                raise refuse("accelerator")(
                     f"{gpu_model.name} contradicts {self.machine_type}, which carries "
-                    f"{machine.accelerator}; drop one of the two",
+                    f"{machine.accelerator}; drop one of the two"
                 )
             if self.gpus_per_node not in (None, int(machine.gpus)):
-                raise Refusal(
-                    "gpusPerNode",
+                raise refuse("gpusPerNode", self.gpus_per_node)(
                     f"contradicts {self.machine_type}, which carries {int(machine.gpus)}",
-                    given=self.gpus_per_node,
                     remedy="drop the key",
                 )
             return
@@ -111,29 +108,23 @@ class GkeGpuMachineArgs:
                 if bundle.accelerator == gpu_model.name
                 and not (bundle.uncertain or bundle.left_out)
             ]
-            raise Refusal(
-                "accelerator",
+            raise refuse("accelerator")(
                 f"{gpu_model.name} cannot be attached to {self.machine_type}",
                 remedy="machine types that carry it: "
                 f"{', '.join(fitting) or 'none that a pool can have'}",
             )
         if self.gpus not in gpu_model.counts:
-            raise Refusal(
-                "gpusPerNode",
-                f"is not possible with {gpu_model.name}",
-                given=self.gpus,
-                allowed=gpu_model.counts,
+            raise refuse("gpusPerNode", self.gpus)(
+                f"is not possible with {gpu_model.name}", allowed=gpu_model.counts
             )
         limit = catalog.n1_attach_limit(gpu_model.name, self.gpus)
         if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
-            raise Refusal(
-                "machineType",
+            raise refuse("machineType")(
                 f"{self.machine_type} is too large for {self.gpus} {gpu_model.name}",
                 remedy=f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs",
             )
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
-        """What the other settings allow for this one."""
         built_in = self.machine.accelerator
         if key == "gpusPerNode":
             return [self.gpus] if built_in else self.gpu_model.counts
@@ -153,10 +144,9 @@ class GkeGpuMachineArgs:
         """The catalog's row for the accelerator."""
         name = self.accelerator or self.machine.accelerator
         if name is None:
-            raise Refusal(
-                "accelerator",
+            raise refuse("accelerator")(
                 f"is missing; {self.machine_type} has no GPU built in; give one of "
-                f"{', '.join(_attachable())}",
+                f"{', '.join(_attachable())}"
             )
         return catalog.ACCELERATORS[name]
 

@@ -13,8 +13,8 @@ from dateutil.rrule import rrulestr
 
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import Example, Limit, limit_refusals, matching, pattern
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Example, Limit, matching, pattern, rule
+from ..schema.refusal import refuse
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(
@@ -105,7 +105,7 @@ _RULE = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeMaintenanceExclusionArgs:
+class GkeMaintenanceExclusionArgs(Checked):
     """A period in which GKE does not upgrade the cluster."""
 
     start: Annotated[
@@ -127,24 +127,20 @@ class GkeMaintenanceExclusionArgs:
     ] = "no-upgrades"
     """What is excluded: all upgrades; minor upgrades; or minor and all node upgrades."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            start, end = _utc(self.start), _utc(self.end)
-            if end <= start:
-                raise Refusal("end", f"is not after start {self.start}; swap them", given=self.end)
-            if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
-                raise Refusal(
-                    "end",
-                    f"is more than 90 days after start {self.start}, which scope no-upgrades does "
-                    "not allow; end it earlier, or use scope no-minor-or-node-upgrades",
-                    given=self.end,
-                )
-        refusals.check()
+    @rule
+    def _check_end(self) -> None:
+        start, end = _utc(self.start), _utc(self.end)
+        if end <= start:
+            raise refuse("end", self.end)(f"is not after start {self.start}; swap them")
+        if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
+            raise refuse("end", self.end)(
+                f"is more than 90 days after start {self.start}, which scope no-upgrades does "
+                "not allow; end it earlier, or use scope no-minor-or-node-upgrades"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeMaintenanceArgs:
+class GkeMaintenanceArgs(Checked):
     """When GKE may upgrade control plane and nodes; upgrading a node terminates the pods on it."""
 
     start: Annotated[
@@ -172,62 +168,53 @@ class GkeMaintenanceArgs:
     )
     """Name -> a period without upgrades, for instance during a long training run."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            whole = [name for name, one in self.exclusions.items() if one.scope == "no-upgrades"]
-            if len(whole) > _MOST_EXCLUSIONS:
-                raise Refusal(
-                    "exclusions",
-                    f"{', '.join(whole)} have scope no-upgrades; allowed: at most "
-                    f"{_MOST_EXCLUSIONS}; give others scope no-minor-or-node-upgrades",
+    @rule
+    def _check_exclusions(self) -> None:
+        whole = [name for name, one in self.exclusions.items() if one.scope == "no-upgrades"]
+        if len(whole) > _MOST_EXCLUSIONS:
+            raise refuse("exclusions")(
+                f"{', '.join(whole)} have scope no-upgrades; allowed: at most {_MOST_EXCLUSIONS}; "
+                "give others scope no-minor-or-node-upgrades"
+            )
+        closed = self._closed()
+        if closed and (hours := _least([_around(closed)], closed, _ROLLING_DAYS)) < _ENOUGH:
+            raise refuse("exclusions")(
+                f"{', '.join(whole)} leave GKE {hours:g} hours in {_ROLLING_DAYS} days; "
+                f"allowed: {_ENOUGH} or more; leave more time between them"
+            )
+
+    @rule
+    def _check_window(self) -> None:
+        daily = _TIME_OF_DAY.fullmatch(self.start)
+        for key, value in (("end", self.end), ("recurrence", self.recurrence)):
+            if daily and value is not None:
+                raise refuse(key)(
+                    f"cannot be combined with start {self.start!r}, which is a time of day",
+                    remedy="drop it, or give start with a date, such as 2026-01-03T02:00:00Z",
                 )
-            closed = self._closed()
-            if closed and (hours := _least([_around(closed)], closed, _ROLLING_DAYS)) < _ENOUGH:
-                raise Refusal(
-                    "exclusions",
-                    f"{', '.join(whole)} leave GKE {hours:g} hours in {_ROLLING_DAYS} days; "
-                    f"allowed: {_ENOUGH} or more; leave more time between them",
-                )
-        with refusals:
-            if _TIME_OF_DAY.fullmatch(self.start):
-                for key in ("end", "recurrence"):
-                    if getattr(self, key) is not None:
-                        raise Refusal(
-                            key,
-                            f"cannot be combined with start {self.start!r}, which is a time of day",
-                            remedy="drop it, or give start with a date, such as "
-                            "2026-01-03T02:00:00Z",
-                        )
-            else:
-                self._check_recurring()
-        refusals.check()
+            if not daily and value is None:
+                raise refuse(key)("is missing", remedy="a start with a date needs it")
+        if not daily:
+            self._check_recurring()
 
     def _check_recurring(self) -> None:
-        for key in ("end", "recurrence"):
-            if getattr(self, key) is None:
-                raise Refusal(key, "is missing", remedy="a start with a date needs it")
         assert self.end is not None
         assert self.recurrence is not None
         length = _utc(self.end) - _utc(self.start)
         if length < _LEAST_WINDOW:
-            raise Refusal(
-                "end",
+            raise refuse("end", self.end)(
                 f"is less than four hours after start {self.start}, and GKE does not count "
-                "shorter windows; end it later",
-                given=self.end,
+                "shorter windows; end it later"
             )
         first = _utc(self.start)
         try:
             windows = self._windows((first, first + _SEARCHED))
         except ValueError as error:
-            raise Refusal("recurrence", f"is not a rule of RFC 5545: {error}") from None
+            raise refuse("recurrence")(f"is not a rule of RFC 5545: {error}") from None
         if (hours := _least(windows, [], _ROLLING_DAYS)) < _ENOUGH:
-            raise Refusal(
-                "recurrence",
+            raise refuse("recurrence", self.recurrence)(
                 f"gives GKE {hours:g} hours in {_ROLLING_DAYS} days; allowed: {_ENOUGH} or more; "
-                "make the windows longer or more frequent",
-                given=self.recurrence,
+                "make the windows longer or more frequent"
             )
 
     def _closed(self) -> list[_Period]:

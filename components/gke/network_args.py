@@ -9,9 +9,9 @@ from typing import Annotated
 from ..access.addresses import cidr
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import limit_refusals, matching
+from ..schema.limits import Checked, matching, rule
 from ..schema.on_change import NEVER, OnChange
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 from .immutable import unless_grown
 from .sign_in import PROJECT
 
@@ -46,7 +46,7 @@ _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeNetworkArgs:
+class GkeNetworkArgs(Checked):
     """IP ranges (IPv4 CIDR) of the stack's own subnetwork, without overlap; or an existing one."""
 
     nodes_cidr: Annotated[str, _RANGE, OnChange(unless_grown), Sent("Subnetwork ipCidrRange")] = (
@@ -95,14 +95,12 @@ class GkeNetworkArgs:
     ] = None
     """The secondary range of `subnetwork` for services, by its name."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.existing:
-                self._check_existing()
-            else:
-                self._check_ranges()
-        refusals.check()
+    @rule
+    def _check_own_or_existing(self) -> None:
+        if self.existing:
+            self._check_existing()
+        else:
+            self._check_ranges()
 
     def _room(self) -> Iterator[tuple[str, str, int]]:
         """Key and value of the own subnetwork's ranges that nodes use, and how many nodes fit."""
@@ -120,8 +118,7 @@ class GkeNetworkArgs:
         for key, network, room in self._room():
             has = f"{network} has room for {room} nodes, and the pools"
             if room < fewest:
-                raise Refusal(
-                    ("network", key),
+                raise refuse(("network", key))(
                     f"{has} need {fewest}",
                     remedy="use a larger range, because it cannot be replaced later",
                 )
@@ -137,8 +134,8 @@ class GkeNetworkArgs:
         """Raises ValueError for settings of an own subnetwork together with an existing one."""
         own_key = next((key for key in _OWN if key in given), None)
         if own_key and any(key in given for key in (*_NAMED, "host_project")):
-            raise Refusal(
-                camel(own_key), "an existing subnetwork has its own; drop it, or drop subnetwork"
+            raise refuse(camel(own_key))(
+                "an existing subnetwork has its own; drop it, or drop subnetwork"
             )
 
     @property
@@ -158,25 +155,20 @@ class GkeNetworkArgs:
     def check_in(self, project: str) -> None:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
         if self.host_project == project:
-            raise Refusal(
-                ("network", "hostProject"),
-                "is the cluster's own project; drop the key, which names another one",
-                given=project,
+            raise refuse(("network", "hostProject"), project)(
+                "is the cluster's own project; drop the key, which names another one"
             )
 
     def _check_existing(self) -> None:
         for key, what in _NAMED.items():
             if getattr(self, key) is None:
-                raise Refusal(
-                    camel(key),
+                raise refuse(camel(key))(
                     "is missing; an existing network needs «vpc», «subnetwork», «podsRange» and "
-                    f"«servicesRange»: name {what}",
+                    f"«servicesRange»: name {what}"
                 )
         if self.pods_range == self.services_range:
-            raise Refusal(
-                "servicesRange",
-                "is also «podsRange», and GKE needs two different secondary ranges; name another",
-                given=self.services_range,
+            raise refuse("servicesRange", self.services_range)(
+                "is also «podsRange», and GKE needs two different secondary ranges; name another"
             )
 
     def _check_ranges(self) -> None:
@@ -189,5 +181,5 @@ class GkeNetworkArgs:
             block = ipaddress.IPv4Network(text)
             for other, earlier in taken:
                 if block.overlaps(earlier):
-                    raise Refusal(key, f"overlaps {other} {earlier}; choose another", given=text)
+                    raise refuse(key, text)(f"overlaps {other} {earlier}; choose another")
             taken.append((key, block))

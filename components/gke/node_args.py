@@ -22,17 +22,19 @@ from ..schema.effect import Sent
 from ..schema.limits import (
     DURATION,
     UNIQUE,
+    Checked,
+    Fits,
     Limit,
     between,
-    is_given,
-    limit_refusals,
     matching,
     one_of,
+    only,
+    rule,
     seconds,
     sysctl_for_pods,
 )
 from ..schema.on_change import Kept, OnChange, Verdict
-from ..schema.refusal import Range, Refusal, collected
+from ..schema.refusal import Range, Refusal, collected, refuse
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))
@@ -98,7 +100,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeKubeletArgs:
+class GkeKubeletArgs(Checked):
     """Settings of the kubelet; GKE's defaults apply to those that are omitted."""
 
     cpu_manager_policy: Literal["none", "static"] | None = None
@@ -140,27 +142,23 @@ class GkeKubeletArgs:
     single_process_oom_kill: bool | None = None
     """Whether only the process that runs out of memory is killed, not its whole container."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            low, high = self.image_gc_low_threshold_percent, self.image_gc_high_threshold_percent
-            if (80 if low is None else low) >= (85 if high is None else high):
-                raise Refusal(
-                    "imageGcLowThresholdPercent",
-                    f"{low or 80} is not below imageGcHighThresholdPercent {high or 85}; lower it",
-                )
-        with refusals:
-            oldest, youngest = self.image_maximum_gc_age, self.image_minimum_gc_age or "2m"
-            if oldest is not None and 0 < seconds(oldest) <= seconds(youngest):
-                raise Refusal(
-                    "imageMaximumGcAge",
-                    f"{oldest} is not longer than imageMinimumGcAge {youngest}; raise it, or set "
-                    "0s",
-                )
-        refusals.check()
+    @rule
+    def _check_images(self) -> None:
+        low, high = self.image_gc_low_threshold_percent, self.image_gc_high_threshold_percent
+        if (80 if low is None else low) >= (85 if high is None else high):
+            raise refuse("imageGcLowThresholdPercent")(
+                f"{low or 80} is not below imageGcHighThresholdPercent {high or 85}; lower it"
+            )
+
+    @rule
+    def _check_age(self) -> None:
+        oldest, youngest = self.image_maximum_gc_age, self.image_minimum_gc_age or "2m"
+        if oldest is not None and 0 < seconds(oldest) <= seconds(youngest):
+            raise refuse("imageMaximumGcAge")(
+                f"{oldest} is not longer than imageMinimumGcAge {youngest}; raise it, or set 0s"
+            )
 
     def possible(self, key: str) -> Range | None:
-        """What the other settings allow for this one."""
         high = self.image_gc_high_threshold_percent or 85
         return Range(None, high - 1) if key == "imageGcLowThresholdPercent" else None
 
@@ -175,10 +173,9 @@ class GkeKubeletArgs:
         storage = disk_gb + (machine.local_ssd_gib or 0)
         if (size or files) and logs > Decimal(storage * 2**30) / 100:
             key = "containerLogMaxSize" if size else "containerLogMaxFiles"
-            yield Refusal(
-                key,
+            yield refuse(key)(
                 f"{files or 5} files of {size or '10Mi'} are more than 1 % of the node's "
-                f"{storage} GB; lower it, or raise diskSizeGb",
+                f"{storage} GB; lower it, or raise diskSizeGb"
             )
 
     @property
@@ -198,7 +195,7 @@ class GkeKubeletArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeLinuxArgs:
+class GkeLinuxArgs(Checked):
     """Kernel settings of the nodes; GKE's defaults apply to those that are omitted."""
 
     sysctls: Mapping[Annotated[str, _SYSCTL], str] = field(default_factory=dict)
@@ -214,31 +211,21 @@ class GkeLinuxArgs:
     transparent_hugepages: Literal["always", "madvise", "never"] | None = None
     """When the kernel uses large pages automatically."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for key in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
-                value = self.sysctls.get(key, "1 1 1")
-                numbers = [
-                    int(part) for part in value.split(" ") if re.fullmatch("[1-9][0-9]*", part)
-                ]
-                if len(value.split(" ")) != 3 or len(numbers) != 3 or numbers != sorted(numbers):
-                    raise Refusal(
-                        ("sysctls", key),
-                        "is not minimum, default and maximum",
-                        given=value,
-                        remedy="give three rising numbers such as 4096 87380 6291456",
-                    )
-        with refusals:
-            for key in ("kernel.shmall", "kernel.shmmax"):
-                value = self.sysctls.get(key, "0")
-                if not re.fullmatch("[0-9]+", value) or int(value) > _MOST_SHARED:
-                    raise Refusal(
-                        ("sysctls", key),
-                        f"is out of range; allowed: 0 to {_MOST_SHARED}",
-                        given=value,
-                    )
-        refusals.check()
+    @rule
+    def _check_sysctls(self) -> Iterator[Refusal]:
+        for key in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
+            parts = self.sysctls.get(key, "1 1 1").split(" ")
+            numbers = [int(part) for part in parts if re.fullmatch("[1-9][0-9]*", part)]
+            if len(parts) != 3 or len(numbers) != 3 or numbers != sorted(numbers):
+                yield refuse(("sysctls", key), self.sysctls[key])(
+                    "is not minimum, default and maximum",
+                    remedy="give three rising numbers such as 4096 87380 6291456",
+                )
+        for key in ("kernel.shmall", "kernel.shmmax"):
+            value = self.sysctls.get(key, "0")
+            if not re.fullmatch("[0-9]+", value) or int(value) > _MOST_SHARED:
+                reason = f"is out of range; allowed: 0 to {_MOST_SHARED}"
+                yield refuse(("sysctls", key), value)(reason)
 
     @collected
     def check_node(self, machine: MachineType) -> Iterator[Refusal]:
@@ -247,14 +234,12 @@ class GkeLinuxArgs:
             check_machine("hugepages1g", machine)
         share = 80 if machine.memory_gib >= 30 else 60
         if (most := int(machine.memory_gib * 1024 * share / 100)) < self.hugepages_mib:
-            yield Refusal(
-                "hugepages1g" if self.hugepages_1g else "hugepages2m",
+            yield refuse("hugepages1g" if self.hugepages_1g else "hugepages2m")(
                 f"the pages take {self.hugepages_mib} MiB",
                 remedy=f"allowed: {share} % of the memory of {machine.name}, {most} MiB",
             )
         if self.sysctls.get("vm.overcommit_memory") == "2" and machine.memory_gib < 15:
-            yield Refusal(
-                ("sysctls", "vm", "overcommit_memory"),
+            yield refuse(("sysctls", "vm", "overcommit_memory"))(
                 f"2 needs a machine with 15 GiB, and {machine.name} has {machine.memory_gib:g}",
                 remedy="drop it, or use a larger one",
             )
@@ -284,9 +269,9 @@ class GkeLinuxArgs:
 def check_machine(key: str, machine: MachineType) -> None:
     """Raises the refusal of a setting that the machine type does not support with any value."""
     if key == "hugepages1g" and not machine.features.gigantic_pages:
-        raise Refusal(key, f"{machine.name} does not support pages of 1 GiB; use hugepages2m")
+        raise refuse(key)(f"{machine.name} does not support pages of 1 GiB; use hugepages2m")
     if key in map(camel, _ALIGNMENT) and not machine.features.numa:
-        raise Refusal(key, f"{machine.name} does not support NUMA alignment; drop the key")
+        raise refuse(key)(f"{machine.name} does not support NUMA alignment; drop the key")
 
 
 _COMPUTED = (
@@ -321,55 +306,37 @@ LINUX = Annotated[
 
 
 _ALIGNMENT = ("memory_manager_policy", "topology_manager_policy", "topology_manager_scope")
-_BLUE_GREEN = ("batch_node_count", "batch_soak_seconds", "soak_seconds")
+_BLUE_GREEN = only(strategy="blue-green")(
+    "needs strategy blue-green; drop the key, or set strategy: blue-green"
+)
+_SURGE = only(strategy="surge")("{} needs strategy surge; drop the key or the strategy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeUpgradeArgs:
+class GkeUpgradeArgs(Checked):
     """How GKE replaces a pool's nodes for a new version or changed settings."""
 
     strategy: Literal["surge", "blue-green"] = "surge"
     """Node by node (`surge`), or with a second set of nodes while the first is drained
     (`blue-green`), which needs twice the GPUs and the quota of the pool."""
-    max_surge: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 0
+    max_surge: Annotated[int, Interval(ge=0, le=_MOST_SURGE), _SURGE] = 0
     """How many nodes are added first, with `surge`: each needs an available GPU."""
-    max_unavailable: Annotated[int, Interval(ge=0, le=_MOST_SURGE)] = 1
+    max_unavailable: Annotated[
+        int,
+        Interval(ge=0, le=_MOST_SURGE),
+        _SURGE,
+        Fits("{!r} is out of range with maxSurge {max_surge}"),
+    ] = 1
     """How many nodes may be unavailable during the upgrade, with `surge`."""
-    batch_node_count: Annotated[int | None, Ge(1)] = None
+    batch_node_count: Annotated[int | None, Ge(1), _BLUE_GREEN] = None
     """How many of the old nodes are drained at a time, with `blue-green`; by default, one."""
-    batch_soak_seconds: Annotated[int | None, Ge(0)] = None
+    batch_soak_seconds: Annotated[int | None, Ge(0), _BLUE_GREEN] = None
     """How many seconds GKE waits after each batch, with `blue-green`."""
-    soak_seconds: Annotated[int | None, Interval(ge=0, le=604800)] = None
+    soak_seconds: Annotated[int | None, Interval(ge=0, le=604800), _BLUE_GREEN] = None
     """How long the drained old nodes are kept before they are deleted, with `blue-green`: by
     default an hour, at most 7 days. Until then, the upgrade can be rolled back."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for name in _BLUE_GREEN if self.strategy == "surge" else ():
-                if is_given(self, name):
-                    remedy = "drop the key, or set strategy: blue-green"
-                    refusals.add(Refusal(camel(name), "needs strategy blue-green", remedy=remedy))
-            for name in ("max_surge", "max_unavailable") if self.strategy != "surge" else ():
-                if is_given(self, name):
-                    given = f"{getattr(self, name, '')} ".lstrip()
-                    remedy = "drop the key or the strategy"
-                    refusals.add(
-                        Refusal(camel(name), f"{given}needs strategy surge", remedy=remedy)
-                    )
-        with refusals:
-            allowed = self.possible("maxUnavailable")
-            if allowed and self.max_unavailable not in allowed:
-                raise Refusal(
-                    "maxUnavailable",
-                    f"is out of range with maxSurge {self.max_surge}",
-                    given=self.max_unavailable,
-                    allowed=allowed,
-                )
-        refusals.check()
-
     def possible(self, key: str) -> Range | None:
-        """What the other settings allow for this one."""
         if key != "maxUnavailable":
             return None
         return Range(int(not self.max_surge), _MOST_SURGE - self.max_surge)

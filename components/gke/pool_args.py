@@ -35,14 +35,17 @@ from ..schema.limits import (
     LABEL_KEY,
     LABEL_VALUE,
     UNIQUE,
+    Fits,
     Hint,
     Order,
-    is_given,
+    never,
     node_label_key,
     one_of,
+    only,
+    rule,
 )
 from ..schema.on_change import OnChange, kept
-from ..schema.refusal import Range, Refusal, Refusals, collected, raised
+from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
@@ -100,6 +103,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         int,
         Ge(0),
         not_in_classes("GKE creates the node pools of a compute class when pods need them"),
+        Fits("{!r} is not possible with capacityType flex-start"),
         Sent("NodePool autoscaling.totalMinNodeCount"),
     ] = 0
     """The minimum number of nodes in the whole pool, see limitsPer. GKE starts a pool with the same
@@ -111,10 +115,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     limits_per: Annotated[
         Literal["pool", "zone"],
         not_in_classes("GKE limits GPUs per cluster"),
+        never(queued=True)(
+            "zone is not possible with queued, whose jobs have all of their nodes in one zone and "
+            "would count on those of all; drop the key"
+        ),
         Sent("NodePool autoscaling"),
     ] = "pool"
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
-    location_policy: LOCATION_POLICY = "any"
+    location_policy: Annotated[
+        LOCATION_POLICY,
+        never(queued=True)(
+            "{} is not possible with queued, which takes all nodes of a job from one zone; drop "
+            "the key"
+        ),
+    ] = "any"
     """The zones of new nodes: `any` zone that has the GPU, or all zones evenly (`balanced`)."""
     zones: Annotated[Sequence[Annotated[str, ZONE]], UNIQUE, Sent("NodePool nodeLocations[]")] = ()
     """The zones of the nodes, all in the cluster's region, even if the cluster itself is in one
@@ -194,6 +208,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Literal["managed", "daemonset", "none"],
         not_in_classes("GKE installs the driver on nodes of a compute class"),
         OnChange("GPU pool"),
+        only(of=("managed",), device_plugin="gke")(
+            "managed is installed by the DaemonSet of GKE's device plugin, which devicePlugin "
+            "{device_plugin} turns off; use daemonset, or none if somebody else installs the "
+            "driver"
+        ),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion",
             "DriverInstaller",
@@ -204,15 +223,38 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     driver_version: Annotated[
         Literal["default", "latest"],
         OnChange("GPU pool"),
+        never(driver="daemonset")(
+            "{!r} needs driver managed; a DaemonSet installs what its image carries, so drop the "
+            "key or set installerImage"
+        ),
+        never(driver="none")(
+            "{!r} needs driver managed; with driver none, the installer of the driver chooses it; "
+            "drop the key"
+        ),
+        never(of=("latest",), os_image="ubuntu")(
+            "latest exists only for cos; use default, or osImage cos"
+        ),
         Sent(
             "NodePool nodeConfig.guestAccelerators[].gpuDriverInstallationConfig.gpuDriverVersion"
         ),
     ] = "default"
     """The driver that GKE installs; with driver `managed`."""
-    installer_image: Annotated[str | None, IMAGE, Sent("PodSpec initContainers[].image")] = None
+    installer_image: Annotated[
+        str | None,
+        IMAGE,
+        only(driver="daemonset")("needs driver daemonset; drop the key, or set driver: daemonset"),
+        Sent("PodSpec initContainers[].image"),
+    ] = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     driver_branch: Annotated[
         Annotated[str, one_of(*catalog.UBUNTU_DRIVERS)] | None,
+        only(driver="daemonset", os_image="ubuntu")(
+            "{} needs driver daemonset and osImage ubuntu; drop the key, or set both"
+        ),
+        never(installer_image=True)(
+            "cannot be combined with installerImage, which installs its own driver; drop one of "
+            "the two"
+        ),
         Sent("PodSpec initContainers[].env[].value"),
     ] = None
     """NVIDIA's driver branch on Ubuntu; by default, GKE's choice for the node's version. With
@@ -225,18 +267,27 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
     one that you install (`none`), such as NVIDIA's GPU Operator's."""
-    sharing: Annotated[GkeSharingArgs | None, WHOLE_GPUS, OnChange("GPU pool")] = None
+    sharing: Annotated[
+        GkeSharingArgs | None,
+        WHOLE_GPUS,
+        OnChange("GPU pool"),
+        only(device_plugin="gke")("is done by GKE on this platform; set devicePlugin: gke"),
+    ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[DiskSize, Sent("NodePool nodeConfig.diskSizeGb")] = 100
     """The size of the boot disk in GB; CUDA images need 5 to 20 GB each."""
     disk_type: Annotated[
-        str | None, one_of(*catalog.DISK_TYPES), Sent("NodePool nodeConfig.diskType")
+        str | None,
+        one_of(*catalog.DISK_TYPES),
+        Fits("{} cannot be used with {machine_type}"),
+        Sent("NodePool nodeConfig.diskType"),
     ] = None
     """The type of the boot disk; by default, `pd-balanced`, or `hyperdisk-balanced` on machine
     types that accept no other."""
     image_streaming: Annotated[
         bool | None,
         OnChange(kept("set it to false to turn it off")),
+        never(of=(True,), os_image="ubuntu")("needs osImage cos; drop one of the two"),
         Sent("NodePool nodeConfig.gcfsConfig.enabled", "IAMMember role"),
     ] = None
     """Whether containers start while their images are loading. These must be in Artifact Registry,
@@ -253,6 +304,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         bool,
         not_in_classes("only Autopilot takes placement policies from a class"),
         OnChange("GPU pool"),
+        never(queued=True)("is not possible with queued; drop one of the two"),
         Sent("NodePool placementPolicy"),
     ] = False
     """Whether the nodes are placed close together; one zone only."""
@@ -270,6 +322,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     upgrade: Annotated[
         GkeUpgradeArgs | None,
         not_in_classes("all compute classes are upgraded as the cluster is configured"),
+        never(capacity_type="flex-start")(
+            "flex-start nodes are never upgraded, because GKE starts new ones instead; drop the key"
+        ),
         Sent("NodePool upgradeSettings"),
     ] = None
     """How nodes are replaced; by default, a node is deleted before its successor is created, which
@@ -277,6 +332,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
+        Fits("{!r} is out of range with {way_key} flex-start"),
         Sent("NodePool nodeConfig.maxRunDuration"),
     ] = None
     """After how many seconds a node is deleted, at most 120 days; with `flex-start`, 10 minutes to
@@ -294,27 +350,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     check_given = staticmethod(check_keys)
 
-    def __post_init__(self) -> None:
-        refusals = Refusals()
-        with refusals:
-            # A dataclass with slots is a new class, which zero-argument super() does not find.
-            GkeGpuMachineArgs.__post_init__(self)
-        refusals.each(
-            self._check_capacity,
-            lambda: reservations.check(self.order, self.reservation),
-            self._check_driver,
-            self._check_sharing,
-        )
-        with refusals:
-            _ = self._discovered
-        refusals.each(
-            self._check_taints, self._check_disk, self._check_node_settings, self._check_upgrade
-        )
-        refusals.each(self._check_compact)
-        refusals.check()
+    @rule
+    def _check_bought(self) -> None:
+        reservations.check(self.order, self.reservation)
+
+    @rule
+    def _check_labels(self) -> None:
+        _ = self._discovered
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
-        """What the other settings allow for this one."""
         block, _, inner = key.partition(".")
         if block in ("kubelet", "linux"):
             at(block, check_machine, inner, self.machine)
@@ -334,6 +378,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def order(self) -> Sequence[Capacity]:
         """The ways of buying nodes, in the order in which they are tried."""
         return self.fallback or (self.capacity_type,)
+
+    @property
+    def way_key(self) -> str:
+        """The key that names the ways of buying nodes."""
+        return "fallback" if self.fallback else "capacityType"
 
     @property
     def dearest(self) -> Capacity:
@@ -449,10 +498,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if catalog.region_of(zone) != region:
                 meant = catalog.meant_location(zone)
                 hint = f"did you mean {meant!r}? " if meant else ""
-                raise Refusal(
-                    "zones",
+                raise refuse("zones", zone)(
                     f"is not a zone of the cluster's region {region}",
-                    given=zone,
                     remedy=f"{hint}{catalog.zones_of(region)}",
                 )
         offered = [
@@ -462,14 +509,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         ]
         zones = tuple(self.zones) or ((location,) if zonal else tuple(offered))
         if not zones and not holds("gke.ACCELERATOR_ZONES"):
-            raise Refusal(
-                "zones",
+            raise refuse("zones")(
                 f"it is not known which zones of {region} have {self.machine_type} with "
-                f"{gpu_model.name}; name them",
+                f"{gpu_model.name}; name them"
             )
         if not zones:
-            raise Refusal(
-                "accelerator",
+            raise refuse("accelerator")(
                 f"{self.machine_type} with {gpu_model.name} is not offered in any zone of {region}",
                 remedy=f"regions that have it: {self._regions()}",
             )
@@ -480,42 +525,34 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     if offered
                     else f"nor anywhere else in {region}; regions that have it: {self._regions()}"
                 )
-                raise Refusal(
-                    "machineType",
+                raise refuse("machineType")(
                     f"{self.machine_type} with {gpu_model.name} is not offered in "
-                    f"{zone}{'; ' if offered else ', '}{have}",
+                    f"{zone}{'; ' if offered else ', '}{have}"
                 )
         if self.compact_placement and len(zones) != 1:
-            raise Refusal(
-                "compactPlacement",
+            raise refuse("compactPlacement")(
                 f"needs exactly one zone, the pool has {', '.join(zones)}",
                 remedy="set zones to one of them",
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
         only_reserved = self.reservation is not None and not self.fallback
         if only_reserved and not self.zones and len(zones) > 1:
-            raise Refusal(
-                "reservation",
+            raise refuse("reservation", self.reservation)(
                 f"is in one zone, and the pool has zones {', '.join(zones)}",
-                given=self.reservation,
                 remedy=f"set zones to the reservation's, such as [{zones[0]}]",
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:
-            raise Refusal(
-                "maxNodes",
+            raise refuse("maxNodes", self.max_nodes)(
                 "is too large",
-                given=self.max_nodes,
                 remedy=f"a node pool has at most {catalog.MAX_POOL_NODES_PER_ZONE} nodes in a "
                 f"zone, {most} here: lower it, or add a pool",
             )
         first = self.initial_nodes_per_zone(len(zones)) * len(zones)
         if first > self.max_nodes * self._places(zones):
-            raise Refusal(
-                "minNodes",
+            raise refuse("minNodes", self.min_nodes)(
                 f"would start {first} nodes, as many in each of {', '.join(zones)}, which is "
-                f"above maxNodes {self.max_nodes}; raise maxNodes, or set fewer zones",
-                given=self.min_nodes,
+                f"above maxNodes {self.max_nodes}; raise maxNodes, or set fewer zones"
             )
         return zones
 
@@ -542,9 +579,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.machine.min_gke:
             needs["machineType", self.machine_type] = self.machine.min_gke
         if "flex-start" in self.order:
-            key = "fallback" if self.fallback else "capacityType"
             feature = "flex-start-queued" if self.queued else "flex-start"
-            needs[key, "flex-start"] = catalog.FIRST_VERSIONS[feature]
+            needs[self.way_key, "flex-start"] = catalog.FIRST_VERSIONS[feature]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
                 return key, f"{what} needs GKE {' or '.join(first)}"
@@ -602,32 +638,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             **attachable_classes(self.machine),
         )
 
-    @collected
+    @rule
     def _check_capacity(self) -> Iterator[Refusal]:
         offered = self.machine.provisioning
-        key = "fallback" if self.fallback else "capacityType"
         never = self.queued and "flex-start" not in offered
         for way in self.order:
             if way not in offered:
-                yield Refusal(
-                    key,
+                yield refuse(self.way_key)(
                     f"{self.machine_type} is not sold as {way}",
                     remedy=f"allowed: {', '.join(offered)}{', without queued' if never else ''}",
                 )
-        if "flex-start" in self.order and self.min_nodes:
-            yield Refusal(
-                "minNodes",
-                "is not possible with capacityType flex-start; allowed: 0",
-                given=self.min_nodes,
-            )
-        seconds, allowed = self.max_run_duration_seconds, _FLEX_SECONDS
-        if "flex-start" in self.order and seconds is not None and seconds not in allowed:
-            yield Refusal(
-                "maxRunDurationSeconds",
-                f"is out of range with {key} flex-start",
-                given=seconds,
-                allowed=allowed,
-            )
 
     @collected
     def _check_queued(self) -> Iterator[Refusal]:
@@ -638,22 +658,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return
         if self.capacity_type != "flex-start":
             sold = "flex-start" in self.machine.provisioning
-            yield Refusal(
-                "queued",
+            yield refuse("queued")(
                 f"is not possible with capacityType {self.capacity_type}",
                 remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
-            )
-        if self.location_policy != "any":
-            yield Refusal(
-                "locationPolicy",
-                f"{self.location_policy} is not possible with queued, which takes all nodes of a "
-                "job from one zone; drop the key",
-            )
-        if self.limits_per == "zone":
-            yield Refusal(
-                "limitsPer",
-                "zone is not possible with queued, whose jobs have all of their nodes in one "
-                "zone and would count on those of all; drop the key",
             )
 
     def _check_topology(self) -> None:
@@ -662,8 +669,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if not self.machine.located:
             rows = catalog.MACHINE_TYPES.values()
             known = [row.name for row in rows if row.located and not row.uncertain]
-            raise Refusal(
-                "topologyAware",
+            raise refuse("topologyAware")(
                 f"Google does not say where {self.machine_type} machines are",
                 remedy=f"machine types of which it does: {', '.join(known)}; drop the key",
             )
@@ -682,73 +688,23 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             parameters={"maxRunDurationSeconds": str(duration)} if duration is not None else {},
         )
 
-    @collected
-    def _check_driver(self) -> Iterator[Refusal]:
-        if self.driver == "daemonset" and self.driver_version != "default":
-            yield Refusal(
-                "driverVersion",
-                "needs driver managed; a DaemonSet installs what its image carries, so drop the "
-                "key or set installerImage",
-                given=self.driver_version,
-            )
-        if self.driver == "managed" and self.device_plugin != "gke":
-            # NVIDIA/aicr docs/integrator/gke-gpu-setup.md and PR 2047 (read 2026-11-24).
-            yield Refusal(
-                "driver",
-                "managed is installed by the DaemonSet of GKE's device plugin, which "
-                f"devicePlugin {self.device_plugin} turns off",
-                remedy="use daemonset, or none if somebody else installs the driver",
-            )
-        if self.driver == "none" and self.driver_version != "default":
-            yield Refusal(
-                "driverVersion",
-                "needs driver managed",
-                given=self.driver_version,
-                remedy="with driver none, the installer of the driver chooses it; drop the key",
-            )
-        if self.driver != "daemonset" and self.installer_image is not None:
-            yield Refusal(
-                "installerImage", "needs driver daemonset; drop the key, or set driver: daemonset"
-            )
-        if is_given(self, "driver_branch"):
-            if self.driver != "daemonset" or self.os_image != "ubuntu":
-                yield Refusal(
-                    "driverBranch",
-                    f"{getattr(self, 'driver_branch', '')} needs driver daemonset and osImage "
-                    "ubuntu".lstrip(),
-                    remedy="drop the key, or set both",
-                )
-            if self.installer_image is not None:
-                yield Refusal(
-                    "driverBranch",
-                    "cannot be combined with installerImage, which installs its own driver",
-                    remedy="drop one of the two",
-                )
+    @rule
+    def _check_image(self) -> None:
         if self.os_image == "ubuntu" and self.machine.family == "a4x":
-            yield Refusal("osImage", f"ubuntu has no image for {self.machine_type}; use cos")
-        if self.os_image == "ubuntu" and self.driver_version == "latest":
-            yield Refusal(
-                "driverVersion", "latest exists only for cos", remedy="use default, or osImage cos"
-            )
-        if self.os_image == "ubuntu" and self.image_streaming:
-            yield Refusal("imageStreaming", "needs osImage cos", remedy="drop one of the two")
+            raise refuse("osImage")(f"ubuntu has no image for {self.machine_type}; use cos")
 
-    @collected
+    @rule
     def _check_sharing(self) -> Iterator[Refusal]:
         if self.sharing is None:
             return
-        if self.device_plugin != "gke":
-            yield Refusal("sharing", "is done by GKE on this platform; set devicePlugin: gke")
         yield from raised(self.sharing.check, self.gpu_model)
         if self.sharing.partition and self.driver == "none":
-            yield Refusal(
-                ("sharing", "partition"),
+            yield refuse(("sharing", "partition"))(
                 "GKE's driver installers create the MIG partitions, and none runs with driver: "
-                "none; set driver: managed",
+                "none; set driver: managed"
             )
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
-            yield Refusal(
-                ("sharing", "partition"),
+            yield refuse(("sharing", "partition"))(
                 "the driver installer for Ubuntu does not create MIG partitions",
                 remedy="set driver: managed, or osImage: cos",
             )
@@ -757,74 +713,55 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             and self.driver == "daemonset"
             and self.sharing.partition not in PARTITION_SIZES
         ):
-            yield Refusal(
-                ("sharing", "partition"),
+            yield refuse(("sharing", "partition"), self.sharing.partition)(
                 "is not a partition that the driver installer knows, and the installer would "
-                "crash on the node; set driver: managed",
-                given=self.sharing.partition,
+                "crash on the node; set driver: managed"
             )
 
-    def _check_disk(self) -> None:
-        if self.boot_disk not in (allowed := self.machine.features.boot_disks):
-            raise Refusal(
-                "diskType",
-                f"{self.disk_type} cannot be used with {self.machine_type}",
-                allowed=allowed,
-            )
-
+    @rule
     def _check_node_settings(self) -> None:
         if self.kubelet is not None:
             at("kubelet", self.kubelet.check_node, self.machine, self.disk_size_gb)
         if self.linux is not None:
             at("linux", self.linux.check_node, self.machine)
 
-    @collected
+    @rule
     def _check_compact(self) -> Iterator[Refusal]:
         if not self.compact_placement:
             return
         key, machine = "compactPlacement", self.machine_type
-        if self.queued:
-            yield Refusal(key, "is not possible with queued; drop one of the two")
         if not self.machine.features.compact:
             remedy = "drop it, or use a machine type of G2, G4, A2, A3 or A4"
-            yield Refusal(key, f"{machine} does not support it", remedy=remedy)
+            yield refuse(key)(f"{machine} does not support it", remedy=remedy)
         known = catalog.FLEX_START_COMPACT
         if "flex-start" in self.order and machine.removesuffix("-nolssd") not in known:
-            yield Refusal(
-                key,
+            yield refuse(key)(
                 f"{machine} does not support it with capacityType flex-start",
                 remedy=f"machine types that do: {', '.join(known)}; drop it",
             )
         if self.max_nodes > COMPACT_MOST:
-            yield Refusal(
-                key,
+            yield refuse(key)(
                 f"at most {COMPACT_MOST} nodes are placed close together, and maxNodes is "
-                f"{self.max_nodes}; lower it",
+                f"{self.max_nodes}; lower it"
             )
 
-    @collected
+    @rule
     def _check_upgrade(self) -> Iterator[Refusal]:
         if self.upgrade is None:
             return
-        if self.capacity_type == "flex-start":
-            yield Refusal(
-                "upgrade",
-                "flex-start nodes are never upgraded, because GKE starts new ones instead",
-                remedy="drop the key",
-            )
         # cluster-toolkit, modules/compute/gke-node-pool, preconditions (read 2026-11-21)
         if self.compact_placement and self.upgrade.strategy == "blue-green":
-            yield Refusal(
-                ("upgrade", "strategy"),
+            yield refuse(("upgrade", "strategy"))(
                 "blue-green is not possible with compactPlacement, whose nodes must stay close "
-                "together; use surge, or drop compactPlacement",
+                "together; use surge, or drop compactPlacement"
             )
 
+    @rule
     def _check_taints(self) -> None:
         seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
         for position, taint in enumerate(self.taints):
             if (taint.key, taint.effect) in seen:
-                raise Refusal(
-                    ("taints", position), f"{taint.key}:{taint.effect} is a duplicate; remove it"
+                raise refuse(("taints", position))(
+                    f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..schema.limits import matching, refusal
-from ..schema.refusal import Refusal
+from ..schema.refusal import refuse
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, which Compute Engine uses for all names."""
@@ -47,10 +47,9 @@ def parse(path: str) -> Reservation:
 def check(order: Sequence[str], reservation: str | None) -> None:
     """Raises ValueError unless `reservation` is set exactly if `order` contains that choice."""
     if "reservation" in order and reservation is None:
-        raise Refusal("reservation", "is missing", remedy="name the reservation that the nodes use")
+        raise refuse("reservation")("is missing", remedy="name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:
-        raise Refusal(
-            "reservation",
+        raise refuse("reservation")(
             f"is not used with capacityType {', '.join(order)}",
             remedy="set capacityType or fallback to reservation, or drop the key",
         )

@@ -9,14 +9,14 @@ from annotated_types import Interval
 from ..catalog import gke as catalog
 from ..cluster import Sharing
 from ..schema.effect import Sent
-from ..schema.limits import check_limits
-from ..schema.refusal import Range, Refusal, collected
+from ..schema.limits import Checked
+from ..schema.refusal import Range, Refusal, collected, refuse
 
 _CLIENTS = Range(catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeSharingArgs:
+class GkeSharingArgs(Checked):
     """How several pods share a GPU of the pool."""
 
     strategy: Annotated[
@@ -42,9 +42,6 @@ class GkeSharingArgs:
     ] = None
     """The MIG profile, such as `1g.5gb`."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     def possible(self, key: str) -> Range | Sequence[int] | None:
         """What the other settings allow for this one."""
         if key != "replicas":
@@ -65,27 +62,20 @@ class GkeSharingArgs:
         """Raises ValueError if GKE does not support this with the GPU; the keys are a pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
-            yield Refusal(
-                ("sharing", "partition"), "is missing", remedy=f"allowed on {gpu_model.name}: {mig}"
+            yield refuse(("sharing", "partition"))(
+                "is missing", remedy=f"allowed on {gpu_model.name}: {mig}"
             )
         if self.partition is not None and self.partition not in gpu_model.mig:
-            yield Refusal(
-                ("sharing", "partition"),
-                f"is not a partition of {gpu_model.name}; allowed: {mig}",
-                given=self.partition,
+            yield refuse(("sharing", "partition"), self.partition)(
+                f"is not a partition of {gpu_model.name}; allowed: {mig}"
             )
         if self.strategy == "mps" and self.partition is not None:
-            yield Refusal(
-                ("sharing", "partition"),
-                "MPS does not run on MIG partitions; use time-slicing or mig",
+            yield refuse(("sharing", "partition"))(
+                "MPS does not run on MIG partitions; use time-slicing or mig"
             )
         if self.strategy == "mig" and self.replicas != 1:
-            yield Refusal(
-                ("sharing", "replicas"),
-                "needs strategy time-slicing, which may have a partition too",
-                given=self.replicas,
+            yield refuse(("sharing", "replicas"), self.replicas)(
+                "needs strategy time-slicing, which may have a partition too"
             )
         if self.strategy != "mig" and self.replicas not in _CLIENTS:
-            yield Refusal(
-                "sharing.replicas", "is out of range", given=self.replicas, allowed=_CLIENTS
-            )
+            yield refuse("sharing.replicas", self.replicas)("is out of range", allowed=_CLIENTS)

@@ -34,10 +34,6 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     """What selects the nodes that GKE starts for a pod: labels in the pod's node selector (`gke`),
     or a compute class for each pool (`compute-classes`), optionally with an order of `fallback`."""
 
-    def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        GkeControlPlaneArgs.__post_init__(self)
-
     def warnings(self) -> list[str]:
         """The warnings of the control plane, and one about a channel."""
         lines = GkeControlPlaneArgs.warnings(self)

@@ -1,6 +1,6 @@
 """The settings of GPUs on Autopilot, and the selector that follows from them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -17,8 +17,8 @@ from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.fallback import check_keys
-from ..schema.limits import Example, Limit, limit_refusals
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Example, Fits, Limit, rule
+from ..schema.refusal import Refusal, refuse
 from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
@@ -39,12 +39,17 @@ _ACCELERATOR = Limit(_not_offered, {"enum": _OFFERED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeAutopilotPoolArgs:
+class GkeAutopilotPoolArgs(Checked):
     """GPUs that pods can use on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
     accelerator: Annotated[str, _ACCELERATOR, Sent("PodSpec nodeSelector"), Example("nvidia-l4")]
     """The GPU, as in the node label `cloud.google.com/gke-accelerator`."""
-    gpus_per_node: Annotated[int | None, Ge(1), Sent("PodSpec nodeSelector")] = None
+    gpus_per_node: Annotated[
+        int | None,
+        Ge(1),
+        Fits("{!r} is not possible with {accelerator}"),
+        Sent("PodSpec nodeSelector"),
+    ] = None
     """The number of GPUs per node; by default, GKE starts a node as large as the pod requests. With
     compute classes it is required, and a pod requests all GPUs of its node."""
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
@@ -75,46 +80,31 @@ class GkeAutopilotPoolArgs:
 
     check_given = staticmethod(check_keys)
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            gpu_model = catalog.ACCELERATORS[self.accelerator]
-            if (
-                self.gpus_per_node is not None
-                and self.gpus_per_node not in gpu_model.autopilot_counts
-            ):
-                raise Refusal(
-                    "gpusPerNode",
-                    f"is not possible with {gpu_model.name}",
-                    given=self.gpus_per_node,
-                    allowed=gpu_model.autopilot_counts,
-                )
-        with refusals:
-            ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
-            key = "fallback" if self.fallback else "capacityType"
-            for way in self.order:
-                if way not in ways:
-                    count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
-                    raise Refusal(
-                        key,
-                        f"nodes with {count}{gpu_model.name} are not sold as {way}",
-                        allowed=ways,
-                    )
-        with refusals:
-            reservations.check(self.order, self.reservation)
-        with refusals:
-            if self.sharing is not None:
-                if self.sharing.strategy == "mps":
-                    # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
-                    raise Refusal(
-                        ("sharing", "strategy"),
-                        "mps is only available on GKE Standard; use time-slicing, or platform gke",
-                    )
-                self.sharing.check(catalog.ACCELERATORS[self.accelerator])
-        refusals.check()
+    @rule
+    def _check_bought(self) -> Iterator[Refusal]:
+        ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
+        for way in self.order:
+            if way not in ways:
+                count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
+                reason = f"nodes with {count}{self.accelerator} are not sold as {way}"
+                key = "fallback" if self.fallback else "capacityType"
+                yield refuse(key)(reason, allowed=ways)
+
+    @rule
+    def _check_reservation(self) -> None:
+        reservations.check(self.order, self.reservation)
+
+    @rule
+    def _check_sharing(self) -> None:
+        if self.sharing is not None and self.sharing.strategy == "mps":
+            # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
+            raise refuse(("sharing", "strategy"))(
+                "mps is only available on GKE Standard; use time-slicing, or platform gke"
+            )
+        if self.sharing is not None:
+            self.sharing.check(catalog.ACCELERATORS[self.accelerator])
 
     def possible(self, key: str) -> Sequence[Any] | None:
-        """What the other settings allow for this one."""
         if key == "sharing.strategy":
             return ["mig", "time-slicing"]
         if key == "gpusPerNode":
@@ -149,8 +139,7 @@ class GkeAutopilotPoolArgs:
         pool = self.gpu_pool(name)
         if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:
-                raise Refusal(
-                    "gpusPerNode",
+                raise refuse("gpusPerNode")(
                     "is missing, and a compute class creates nodes with a fixed number of GPUs",
                     allowed=counts,
                 )
@@ -257,8 +246,7 @@ class GkeAutopilotPoolArgs:
             return
         flexible = catalog.FIRST_VERSIONS["flex-start"]
         if "flex-start" in self.fallback and catalog.meets(version, flexible) is False:
-            raise Refusal(
-                "fallback",
+            raise refuse("fallback")(
                 f"flex-start needs GKE {' or '.join(flexible)}",
                 remedy=f"raise cluster.version {version}, or drop it",
             )
@@ -267,8 +255,7 @@ class GkeAutopilotPoolArgs:
             return
         first = firsts.get(self.gpus_per_node or max(firsts), ())
         if first and catalog.meets(version, first) is False:
-            raise Refusal(
-                "accelerator",
+            raise refuse("accelerator")(
                 f"{self.accelerator} needs GKE {' or '.join(first)}",
                 remedy=f"raise cluster.version {version}, or drop it",
             )

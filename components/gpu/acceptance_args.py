@@ -9,8 +9,8 @@ from annotated_types import Ge, MinLen
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..schema.effect import Sent
-from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
-from ..schema.refusal import Refusal, collected, raised
+from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Checked, Env
+from ..schema.refusal import Refusal, collected, raised, refuse
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room, impossible
@@ -25,7 +25,7 @@ def job_name(pool: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuTestArgs:
+class GpuTestArgs(Checked):
     """A Job for each of some pools that measures every GPU of a node, and fails for a bad one."""
 
     pools: Annotated[Sequence[str], MinLen(1), UNIQUE, Sent("Job")]
@@ -34,9 +34,7 @@ class GpuTestArgs:
     """An image with Python 3.10 or later and a PyTorch that supports the GPUs."""
     generation: Annotated[int, Ge(1), Sent("Job spec.template.metadata.annotations")] = 1
     """Increase it to measure again."""
-    gpus: Annotated[Annotated[int, Ge(1)] | None, Sent("PodSpec containers[].resources.limits")] = (
-        None
-    )
+    gpus: Annotated[int | None, Ge(1), Sent("PodSpec containers[].resources.limits")] = None
     """How many GPUs to measure; by default, all GPUs of a node. On Autopilot, where a node is as
     large as its pod requests, by default the pool's `gpusPerNode`, or else the fewest allowed."""
     thresholds: Annotated[ThresholdsArgs, Sent("ConfigMap data.request.json.sheets[].least")] = (
@@ -68,9 +66,6 @@ class GpuTestArgs:
     """Whether `pulumi up` waits until the GPUs are measured, and fails if a GPU is below its
     threshold."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
         """The pod of each pool's Job."""
         for name in self.pools:
@@ -98,30 +93,25 @@ class GpuTestArgs:
         """Raises ValueError, starting with the key, if the pool's GPUs cannot be measured."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
-            yield Refusal(
-                "pools",
+            yield refuse("pools")(
                 f"{pool.name} shares its GPUs ({what}), and a test of a share says nothing about "
-                "the whole GPU; name a pool without sharing, or turn off its sharing for the test",
+                "the whole GPU; name a pool without sharing, or turn off its sharing for the test"
             )
         if pool.all_at_once is not None:
-            yield Refusal(
-                "pools",
+            yield refuse("pools")(
                 f"{pool.name} is queued, and its nodes start only for jobs of a queue",
                 remedy="name another pool, or set its queued to false for the time",
             )
         if self.mounts and not pool.host_paths:
-            yield Refusal(
-                "mounts",
+            yield refuse("mounts")(
                 "the platform does not allow directories of the host",
                 remedy="drop the key, and use an image with PyTorch",
             )
         gpus = self.gpus_on(pool)
         yield from raised(check_room, self.requests, ResourcesArgs(), pool, gpus)
         if gpus > pool.gpus_per_node:
-            yield Refusal(
-                "gpus",
+            yield refuse("gpus", gpus)(
                 f"is more than a node of pool {pool.name} has ({pool.gpus_per_node})",
-                given=gpus,
                 remedy="lower it, or drop the key",
             )
         if pool.pod_gpus and gpus not in pool.pod_gpus:

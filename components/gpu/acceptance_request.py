@@ -1,39 +1,41 @@
 """The request for the measuring program: the pool's GPUs, every data sheet, and the thresholds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from ..catalog.data_sheets import DATA_SHEETS, DataSheet
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Limit
+
+_Share = Annotated[
+    float | None,
+    Limit(
+        lambda share: (
+            None
+            if 0 < share <= 1
+            else f"{share:g} is out of range; allowed: above 0 and up to 1, as a share of the data "
+            "sheet's figure"
+        ),
+        {"exclusiveMinimum": 0, "maximum": 1},
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdsArgs:
+class ThresholdsArgs(Checked):
     """The minimum share of the data sheet's figures for a good GPU, above 0 and up to 1."""
 
-    matmul: float | None = None
+    matmul: _Share = None
     """The share of the dense bf16 rate, or fp16 on older GPUs. By default, 0.6; 0.3 on GPUs of at
     most 75 W, which cannot sustain the clock of that figure within their power limit."""
-    fp32: float | None = None
+    fp32: _Share = None
     """The share of the fp32 rate, without TF32. By default, 0.6; 0.3 on GPUs of at most 75 W."""
-    memory: float | None = None
+    memory: _Share = None
     """The share of the memory bandwidth. By default, 0.8; 0.7 on GDDR with error correction."""
-    pcie: float | None = None
+    pcie: _Share = None
     """The share of the PCIe link, for each direction separately. By default, 0.6."""
-    all_reduce: float | None = None
+    all_reduce: _Share = None
     """The share of one direction of NVLink. By default, 0.6."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            share = getattr(self, field.name)
-            if share is not None and not 0 < share <= 1:
-                key = "allReduce" if field.name == "all_reduce" else field.name
-                raise Refusal(
-                    key,
-                    f"{share:g} is out of range",
-                    remedy="allowed: above 0 and up to 1, as a share of the data sheet's figure",
-                )
 
     def on(self, sheet: DataSheet) -> dict[str, float]:
         """All thresholds for a GPU; the only place with the defaults."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ..catalog import kubernetes as names
 from ..schema.effect import Sent
-from ..schema.limits import Limit, check_limits, pattern
+from ..schema.limits import Checked, Limit, pattern
 
 
 def _not_a_registry(registry: str) -> str | None:
@@ -31,16 +31,13 @@ _REGISTRY = Limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImagesArgs:
+class ImagesArgs(Checked):
     """The images of every pod that the stack declares, its own and the user's."""
 
     registry: Annotated[Annotated[str, _REGISTRY] | None, Sent("PodSpec containers[].image")] = None
     """Your own registry, with a path if it has one, such as `registry.example.com/mirror`: it
     replaces the registry of each image. Images that GKE preloads on its nodes do not change.
     `gpu-cluster images` lists the images that it must contain."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     def image(self, reference: str) -> str:
         """The reference with which a pod pulls this image."""

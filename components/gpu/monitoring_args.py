@@ -10,8 +10,8 @@ from annotated_types import Interval
 from ..catalog.metrics import Source
 from ..cluster import Metrics
 from ..schema.effect import Sent
-from ..schema.limits import Labels, limit_refusals, matching
-from ..schema.refusal import Refusal
+from ..schema.limits import Checked, Labels, matching, only
+from ..schema.refusal import refuse
 
 CHANNEL = matching(
     "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",
@@ -20,7 +20,7 @@ CHANNEL = matching(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MonitoringArgs:
+class MonitoringArgs(Checked):
     """Metrics of every GPU, a dashboard and alerts."""
 
     enabled: Annotated[bool, Sent("DaemonSet", "ConfigMap", "Dashboard")]
@@ -41,21 +41,12 @@ class MonitoringArgs:
     prometheus_operator: Annotated[bool, Sent("ServiceMonitor")] = False
     """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
     and a PrometheusRule replace a scrape config and a rules file; not on Google Cloud."""
-    prometheus_labels: Annotated[Labels, Sent("ServiceMonitor metadata.labels")] = field(
-        default_factory=dict
-    )
+    prometheus_labels: Annotated[
+        Labels,
+        only(prometheus_operator=True)("needs prometheusOperator: true; set it, or drop both"),
+        Sent("ServiceMonitor metadata.labels"),
+    ] = field(default_factory=dict)
     """The labels by which that Prometheus selects these objects, such as `release: prometheus`."""
-
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if self.prometheus_labels and not self.prometheus_operator:
-                raise Refusal(
-                    "prometheusLabels",
-                    "needs prometheusOperator: true",
-                    remedy="set it, or drop both",
-                )
-        refusals.check()
 
     def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
         """These settings with `source` decided; None if monitoring is not enabled.
@@ -65,22 +56,20 @@ class MonitoringArgs:
         if not self.enabled:
             return None
         if metrics.needs:
-            raise Refusal("enabled", f"needs {metrics.needs}")
+            raise refuse("enabled")(f"needs {metrics.needs}")
         source = self.source or metrics.sources[0]
         if source not in metrics.sources:
             why = {
                 "exporter": f"runs privileged on the nodes, which {platform} does not allow",
                 "managed": f"exists only on GKE, and the platform is {platform}",
             }[source]
-            raise Refusal("source", f"{source} {why}; allowed there: {', '.join(metrics.sources)}")
+            raise refuse("source")(f"{source} {why}; allowed there: {', '.join(metrics.sources)}")
         if metrics.managed_prometheus and self.prometheus_operator:
-            raise Refusal(
-                "prometheusOperator",
-                "on Google Cloud the managed Prometheus collects; drop the key",
+            raise refuse("prometheusOperator")(
+                "on Google Cloud the managed Prometheus collects; drop the key"
             )
         if not metrics.managed_prometheus and self.notification_channels:
-            raise Refusal(
-                "notificationChannels",
-                "exist only in Google Cloud; drop the key, and configure receivers in Alertmanager",
+            raise refuse("notificationChannels")(
+                "exist only in Google Cloud; drop the key, and configure receivers in Alertmanager"
             )
         return replace(self, source=source)

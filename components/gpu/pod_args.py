@@ -17,11 +17,12 @@ from ..schema.limits import (
     IMAGE,
     SUBDOMAIN,
     VARIABLE,
+    Checked,
     Env,
     Hint,
-    limit_refusals,
+    rule,
 )
-from ..schema.refusal import Keys, Refusal, Refusals, collected
+from ..schema.refusal import Keys, Refusal, Refusals, refuse
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
@@ -34,7 +35,7 @@ _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvFromArgs:
+class EnvFromArgs(Checked):
     """Environment variables from an existing object: one for each key, or only one, for `key`."""
 
     secret: Annotated[
@@ -50,22 +51,17 @@ class EnvFromArgs:
     name: Annotated[Annotated[str, VARIABLE] | None, Sent("PodSpec containers[].env[]")] = None
     """The environment variable that gets the value of `key`."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if (self.secret is None) == (self.config_map is None):
-                raise Refusal("secret", "give either secret or configMap")
-        with refusals:
-            if self.key is not None and self.name is None:
-                raise Refusal(
-                    "name", "is missing", remedy=f"set it to the variable for key {self.key}"
-                )
-        with refusals:
-            if self.name is not None and self.key is None:
-                raise Refusal(
-                    "key", "is missing", remedy=f"set it to the key for variable {self.name}"
-                )
-        refusals.check()
+    @rule
+    def _check_source(self) -> None:
+        if (self.secret is None) == (self.config_map is None):
+            raise refuse("secret")("give either secret or configMap")
+
+    @rule
+    def _check_key(self) -> None:
+        if self.key is not None and self.name is None:
+            raise refuse("name")("is missing", remedy=f"set it to the variable for key {self.key}")
+        if self.name is not None and self.key is None:
+            raise refuse("key")("is missing", remedy=f"set it to the key for variable {self.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +84,8 @@ class NamespaceArgs:
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError for the level of an existing namespace. `given`: the set fields."""
         if _EXCLUDE_EACH_OTHER.issubset(given):
-            raise Refusal(
-                "podSecurity",
-                "is for a namespace that this stack creates; drop the key, or drop existing",
+            raise refuse("podSecurity")(
+                "is for a namespace that this stack creates; drop the key, or drop existing"
             )
 
 
@@ -103,7 +98,7 @@ class Auxiliary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodArgs:
+class PodArgs(Checked):
     """The settings of pods on GPU nodes, whatever kind of object creates them."""
 
     image: Annotated[str, IMAGE, Sent("PodSpec containers[].image")]
@@ -140,20 +135,16 @@ class PodArgs:
     """The user ID of the containers; by default, the image's. Set it if the image does not run as
     root: otherwise its containers cannot write to claims and buckets, which belong to root."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            for position, source in enumerate(self.env_from):
-                if source.name in self.env:
-                    raise Refusal(
-                        ("envFrom", position, "name"),
-                        f"{source.name} is in env, too; drop one of the two",
-                    )
-        with refusals:
-            check_order(self.requests, self.limits)
-        with refusals:
-            self._check_volumes()
-        refusals.check()
+    @rule
+    def _check_variables(self) -> Iterator[Refusal]:
+        for position, source in enumerate(self.env_from):
+            if source.name in self.env:
+                reason = f"{source.name} is in env, too; drop one of the two"
+                yield refuse(("envFrom", position, "name"))(reason)
+
+    @rule
+    def _check_order(self) -> None:
+        check_order(self.requests, self.limits)
 
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
@@ -190,10 +181,9 @@ class PodArgs:
         for what, most in amounts.items():
             if most and total > quantity.parse(most):
                 last = next(reversed(sizes))
-                raise Refusal(
-                    ("volumes", last, "disk"),
+                raise refuse(("volumes", last, "disk"))(
                     f"the pod's volumes on its node's disk, {' and '.join(sizes.values())}, are "
-                    f"more than {what} {most}; lower disk, or raise that",
+                    f"more than {what} {most}; lower disk, or raise that"
                 )
 
     def uses_host(self, pool: GpuPool) -> bool:
@@ -206,21 +196,19 @@ class PodArgs:
         """Volume -> the stack's claim behind it, which must not be deleted before the pods."""
         return {name: one.claim for name, one in self.volumes.items() if one.claim is not None}
 
-    @collected
+    @rule
     def _check_volumes(self) -> Iterator[Refusal]:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():
             if other := paths.get(volume.mount_path):
-                yield Refusal(
-                    ("volumes", name, "mountPath"),
-                    f"{volume.mount_path} is already used by volume {other}; choose another",
+                yield refuse(("volumes", name, "mountPath"))(
+                    f"{volume.mount_path} is already used by volume {other}; choose another"
                 )
             paths[volume.mount_path] = name
             if volume.bucket and self.service_account is None:
-                yield Refusal(
-                    ("volumes", name, "bucket"),
+                yield refuse(("volumes", name, "bucket"))(
                     f"{volume.bucket} is mounted with the permissions of the pod's service "
-                    "account, and the pod has none; set serviceAccount",
+                    "account, and the pod has none; set serviceAccount"
                 )
 
     def check_names(self, auxiliary: Auxiliary) -> None:
@@ -241,9 +229,8 @@ class PodArgs:
         for name, volume in self.volumes.items():
             path = ("volumes", name)
             if volume.host_file and not pool.host_paths:
-                raise Refusal(
-                    (*path, "hostFile"),
-                    "the platform does not allow files of the host; drop the volume",
+                raise refuse((*path, "hostFile"))(
+                    "the platform does not allow files of the host; drop the volume"
                 )
             if volume.bucket and account is not None:
                 _check_right(path, volume, str(self.service_account), account)
@@ -258,12 +245,11 @@ class PodArgs:
         if name not in auxiliary.accounts:
             accounts = auxiliary.accounts
             allowed = unknown(name, accounts) if accounts else f"add serviceAccounts.{name}"
-            raise Refusal("serviceAccount", "is not a service account", given=name, remedy=allowed)
+            raise refuse("serviceAccount", name)("is not a service account", remedy=allowed)
         if (other := auxiliary.accounts[name].namespace) != namespace:
-            raise Refusal(
-                "serviceAccount",
+            raise refuse("serviceAccount")(
                 f"{name} is in namespace {other}, and the pods are in {namespace}; pods can use "
-                "only accounts of their own namespace: use one namespace for both",
+                "only accounts of their own namespace: use one namespace for both"
             )
         return auxiliary.accounts[name]
 
@@ -273,14 +259,12 @@ def _check_right(path: Keys, volume: VolumeArgs, name: str, account: ServiceAcco
     right = account.buckets.get(bucket)
     if right is None:
         have = ", ".join(sorted(account.buckets)) or "none"
-        raise Refusal(
-            (*path, "bucket"),
+        raise refuse((*path, "bucket"))(
             f"service account {name} may not read {bucket}, only {have}",
             remedy=f"add {bucket}: read to serviceAccounts.{name}.buckets",
         )
     if volume.writable and right != "write":
-        raise Refusal(
-            (*path, "readOnly"),
+        raise refuse((*path, "readOnly"))(
             f"service account {name} may only read {bucket}",
             remedy=f"drop the key, or set serviceAccounts.{name}.buckets.{bucket} to write",
         )
@@ -292,21 +276,18 @@ def _check_attachable(path: Keys, name: str, claim: VolumeClaimArgs, pool: GpuPo
         return
     key = f"volumeClaims.{name}.storageClass"
     change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
-    raise Refusal(
-        (*path, "claim"),
+    raise refuse((*path, "claim"))(
         f"nodes of pool {pool.name} cannot attach the disk of {name}, whose storageClass is "
         f"{given or 'the default one'}; {change}, or use a bucket. A claim that exists cannot "
-        "change its class: add one with another name",
+        "change its class: add one with another name"
     )
 
 
 def _check_declared(path: Keys, name: str, claims: Mapping[str, VolumeClaimArgs]) -> None:
     if name not in claims:
         allowed = unknown(name, claims) if claims else f"add volumeClaims.{name}"
-        raise Refusal(
-            (*path, "claim"),
+        raise refuse((*path, "claim"), name)(
             "is not one of volumeClaims",
-            given=name,
             remedy=f"{allowed}. If somebody else created the claim, name it in existingClaim",
         )
 
@@ -322,17 +303,15 @@ def _check_claim(
     _check_declared(path, name, claims)
     claim = claims[name]
     if claim.namespace != namespace:
-        raise Refusal(
-            (*path, "claim"),
+        raise refuse((*path, "claim"))(
             f"{name} is in namespace {claim.namespace}, and the pods are in {namespace}",
             remedy="pods can mount only claims of their own namespace: use one namespace for both",
         )
     if nodes > 1 and not claim.several_nodes:
-        raise Refusal(
-            (*path, "claim"),
+        raise refuse((*path, "claim"))(
             f"{name} is {claim.access_mode}, which only one node can mount, and the pods run on "
             f"{nodes} nodes; use a bucket or, except on EKS, accessMode ReadWriteMany and a "
-            "storageClass that supports it",
+            "storageClass that supports it"
         )
     if volume.writable and claim.access_mode == "ReadOnlyMany":
-        raise Refusal((*path, "readOnly"), f"{name} is ReadOnlyMany", remedy="drop the key")
+        raise refuse((*path, "readOnly"))(f"{name} is ReadOnlyMany", remedy="drop the key")

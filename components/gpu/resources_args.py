@@ -7,15 +7,15 @@ from typing import Annotated
 from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import camel
-from ..schema.limits import QUANTITY, check_limits
-from ..schema.refusal import Refusal
+from ..schema.limits import QUANTITY, Checked
+from ..schema.refusal import Refusal, refuse
 
 RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 """Field of `ResourcesArgs` -> the resource in a container's `resources`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcesArgs:
+class ResourcesArgs(Checked):
     """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
 
     cpu: Annotated[str, QUANTITY] | None = None
@@ -25,9 +25,6 @@ class ResourcesArgs:
     ephemeral_storage: Annotated[str, QUANTITY] | None = None
     """The node's disk that a pod uses for its logs, what its containers write outside of volumes,
     and volumes with `disk`: a quantity, such as `40Gi`."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
     def quantities(self) -> dict[str, str]:
         """The quantities that are set, for a container's `resources`."""
@@ -40,13 +37,13 @@ def check_order(requests: ResourcesArgs, limits: ResourcesArgs) -> None:
     for field in RESOURCES:
         low, high, key = getattr(requests, field), getattr(limits, field), camel(field)
         if low and high and quantity.parse(low) > quantity.parse(high):
-            raise Refusal(("requests", key), f"{low} is above limits.{key} {high}; lower it")
+            raise refuse(("requests", key))(f"{low} is above limits.{key} {high}; lower it")
 
 
 def impossible(gpus: int, pool: GpuPool, allowed: Sequence[int]) -> Refusal:
     """The refusal of a number of GPUs that no pod on `pool` can have."""
     reason = f"is not possible for a pod on pool {pool.name}"
-    return Refusal("gpus", reason, given=gpus, allowed=allowed)
+    return refuse("gpus", gpus)(reason, allowed=allowed)
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:
@@ -59,8 +56,7 @@ def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gp
                 continue
             if quantity.parse(amount) > quantity.parse(most):
                 larger = "request more GPUs" if pool.node_rooms else "give the pool larger nodes"
-                raise Refusal(
-                    (key, camel(field)),
+                raise refuse((key, camel(field)))(
                     f"{amount} is more than a node of pool {pool.name} has for pods ({most})",
                     remedy=f"request less, or {larger}",
                 )

@@ -15,16 +15,16 @@ from ..schema.limits import (
     QUANTITY,
     SUBDOMAIN,
     UNIQUE,
+    Checked,
     Example,
     Labels,
     Limit,
     Order,
-    check_limits,
-    is_given,
-    limit_refusals,
     matching,
+    never,
+    rule,
 )
-from ..schema.refusal import Range, Refusal, Refusals
+from ..schema.refusal import Range, refuse
 from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))
@@ -37,7 +37,7 @@ _ABOVE_ZERO = Limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricArgs:
+class MetricArgs(Checked):
     """A metric for Kubernetes' HorizontalPodAutoscaler, which reads it from a metrics API. An
     adapter in the cluster has to serve that API; this stack installs none."""
 
@@ -54,9 +54,6 @@ class MetricArgs:
         default_factory=dict
     )
     """Labels of the metric."""
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 _STRINGS = re.compile(r"""#.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`""")
@@ -76,7 +73,7 @@ def _unclosed(query: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrometheusArgs:
+class PrometheusArgs(Checked):
     """A Prometheus query for KEDA, which must be installed in the cluster beforehand: without its
     type `ScaledObject`, `pulumi up` fails. Unlike a HorizontalPodAutoscaler, it scales up from
     zero, if the query has a value when no pod runs: the requests at a gateway, for instance, but
@@ -99,17 +96,13 @@ class PrometheusArgs:
     ] = 0
     """The first pod starts when the query's result exceeds this value."""
     authentication: Annotated[
-        Annotated[str, SUBDOMAIN] | None,
-        Sent("ScaledObject spec.triggers[].authenticationRef.name"),
+        str | None, SUBDOMAIN, Sent("ScaledObject spec.triggers[].authenticationRef.name")
     ] = None
     """An existing TriggerAuthentication of KEDA, in the service's namespace, for Prometheus."""
 
-    def __post_init__(self) -> None:
-        check_limits(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingArgs:
+class ScalingArgs(Checked):
     """Scales the number of pods by a metric. Set either `metric` or `prometheus`."""
 
     min_replicas: Annotated[
@@ -142,12 +135,10 @@ class ScalingArgs:
 
     ORDERS: ClassVar = (Order("min_replicas", "max_replicas"),)
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            if (self.metric is None) == (self.prometheus is None):
-                raise Refusal("metric", "give either metric or prometheus")
-        refusals.check()
+    @rule
+    def _check_source(self) -> None:
+        if (self.metric is None) == (self.prometheus is None):
+            raise refuse("metric")("give either metric or prometheus")
 
     def possible(self, key: str) -> Range | None:
         """What the other settings allow for this one, for certain: see `check_zero`."""
@@ -161,15 +152,13 @@ class ScalingArgs:
         if self.min_replicas or self.metric is None:
             return
         if minor < 37:
-            raise Refusal(
-                "minReplicas",
+            raise refuse("minReplicas")(
                 "Kubernetes before 1.37 refuses 0 in a HorizontalPodAutoscaler, and "
                 "cluster.version is not known to be newer; set it to 1, or use prometheus "
-                "instead of metric, which needs KEDA in the cluster",
+                "instead of metric, which needs KEDA in the cluster"
             )
         if self.metric.type == "Pods":
-            raise Refusal(
-                ("metric", "type"),
+            raise refuse(("metric", "type"))(
                 "Pods has no value without a pod, so Kubernetes refuses minReplicas 0",
                 remedy="use External, or set minReplicas to 1",
             )
@@ -191,7 +180,11 @@ class ServiceArgs(GpuPodArgs):
         int, Interval(ge=10, le=86400), Sent("PodSpec containers[].startupProbe")
     ] = 1800
     """How many seconds a container may take to load its model. After that, it is restarted."""
-    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
+    replicas: Annotated[
+        Annotated[int, Ge(0)] | None,
+        never(scaling=True)("scaling sets the number of pods; drop one of the two"),
+        Sent("Deployment spec.replicas"),
+    ] = None
     """The number of pods without `scaling`; by default, 1."""
     scaling: ScalingArgs | None = None
     """Scales the number of pods by a metric."""
@@ -202,16 +195,6 @@ class ServiceArgs(GpuPodArgs):
     is enforced only if the cluster enforces NetworkPolicies."""
     wait: Annotated[bool, Sent("Deployment metadata.annotations")] = False
     """Whether `pulumi up` waits until its pods are ready."""
-
-    def __post_init__(self) -> None:
-        refusals = Refusals()
-        with refusals:
-            # A dataclass with slots is a new class, which zero-argument super() does not find.
-            GpuPodArgs.__post_init__(self)
-        with refusals:
-            if self.scaling and is_given(self, "replicas"):
-                raise Refusal("replicas", "scaling sets the number of pods; drop one of the two")
-        refusals.check()
 
     @property
     def noun(self) -> str:

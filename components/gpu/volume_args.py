@@ -11,8 +11,8 @@ from ..access.service_accounts import BUCKET_NAME
 from ..catalog import kubernetes as names
 from ..kube import quantity
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, limit_refusals, none_of
-from ..schema.refusal import Refusal
+from ..schema.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Checked, Limit, none_of, rule
+from ..schema.refusal import refuse
 
 VolumeName = Annotated[
     str,
@@ -30,7 +30,7 @@ _SOURCES = (
     "claim", "existing_claim", "bucket", "files", "secret", "memory", "disk", "host_file",
 )  # fmt: skip
 _WORDS = {"existing_claim": "existingClaim", "host_file": "hostFile"}
-_WRITABLE = ("claim", "existing_claim", "bucket")
+_WRITABLE = ("claim", "existingClaim", "bucket")
 _EMPTY = ("memory", "disk")
 """Sources that are empty when the pod starts, and so are writable by default."""
 
@@ -77,7 +77,7 @@ _FREE, _FILE = Limit(_taken), Limit(_not_a_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeArgs:
+class VolumeArgs(Checked):
     """Files at one path of a container, from exactly one source."""
 
     mount_path: Annotated[
@@ -105,66 +105,46 @@ class VolumeArgs:
     ] = ()
     """Text files of this repository, such as `[train.py]`, which the stack puts into a ConfigMap. A
     changed file replaces the jobs that mount it."""
-    secret: Annotated[
-        Annotated[str, SUBDOMAIN] | None, Sent("PodSpec volumes[].secret.secretName")
-    ] = None
+    secret: Annotated[str | None, SUBDOMAIN, Sent("PodSpec volumes[].secret.secretName")] = None
     """An existing Secret in the pod's namespace; each of its keys is a file."""
-    memory: Annotated[
-        Annotated[str, QUANTITY] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
-    ] = None
+    memory: Annotated[str | None, QUANTITY, Sent("PodSpec volumes[].emptyDir.sizeLimit")] = None
     """The size of a volume in memory, part of the pod's; empty when the pod starts."""
-    disk: Annotated[
-        Annotated[str, QUANTITY] | None, Sent("PodSpec volumes[].emptyDir.sizeLimit")
-    ] = None
+    disk: Annotated[str | None, QUANTITY, Sent("PodSpec volumes[].emptyDir.sizeLimit")] = None
     """The size of a volume on the node's disk, part of the pod's `ephemeralStorage`; empty when the
     pod starts."""
     host_file: Annotated[
-        Annotated[str, _below_root("/etc/nccl.conf")] | None,
-        Sent("PodSpec volumes[].hostPath.path"),
+        str | None, _below_root("/etc/nccl.conf"), Sent("PodSpec volumes[].hostPath.path")
     ] = None
     """A file of the node, for images of nodes that provide a file that the container needs."""
     read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
     """Whether the volume is mounted read-only; by default, it is, except `memory` and
     `disk`."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            self._check_names()
-        with refusals:
-            sources = [key for key in _SOURCES if getattr(self, key)]
-            keys = [_WORDS.get(key, key) for key in _SOURCES]
-            if not sources:
-                raise Refusal("mountPath", "has no source", remedy=f"give one of {', '.join(keys)}")
-            if len(sources) > 1:
-                first, second = (_WORDS.get(key, key) for key in sources[:2])
-                raise Refusal(
-                    second,
-                    f"a volume has only one source, and this one already has {first}",
-                    remedy="drop one of the two",
-                )
-            (source,) = sources
-            if self.read_only is False and source not in (*_WRITABLE, *_EMPTY):
-                raise Refusal(
-                    "readOnly",
-                    f"nothing can be written to {_WORDS.get(source, source)}; drop the key",
-                )
-            if self.read_only and source in _EMPTY:
-                where = "in memory" if source == "memory" else "on the node's disk"
-                raise Refusal(
-                    "readOnly", f"a read-only volume {where} would stay empty; drop the key"
-                )
-        refusals.check()
+    @rule
+    def _check_source(self) -> None:
+        sources = [_WORDS.get(key, key) for key in _SOURCES if getattr(self, key)]
+        keys = [_WORDS.get(key, key) for key in _SOURCES]
+        if not sources:
+            raise refuse("mountPath")("has no source", remedy=f"give one of {', '.join(keys)}")
+        source, *others = sources
+        if others:
+            reason = f"a volume has only one source, and this one already has {source}"
+            raise refuse(others[0])(reason, remedy="drop one of the two")
+        if self.read_only is False and source not in (*_WRITABLE, *_EMPTY):
+            raise refuse("readOnly")(f"nothing can be written to {source}; drop the key")
+        if self.read_only and source in _EMPTY:
+            where = "in memory" if source == "memory" else "on the node's disk"
+            reason = f"a read-only volume {where} would stay empty; drop the key"
+            raise refuse("readOnly")(reason)
 
+    @rule
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
         for position, file in enumerate(self.files):
             name = Path(file).name
             if name in seen:
-                raise Refusal(
-                    ("files", position),
+                raise refuse(("files", position), file)(
                     f"and {seen[name]!r} have the same name, and a ConfigMap has no folders",
-                    given=file,
                     remedy="rename one",
                 )
             seen[name] = file
@@ -187,30 +167,25 @@ class VolumeArgs:
             key = ("files", position)
             path = root / file
             if not path.resolve().is_relative_to(root.resolve()):
-                raise Refusal(
-                    key,
-                    f"is a link to a file outside {root.resolve()}; put the file itself there",
-                    given=file,
+                raise refuse(key, file)(
+                    f"is a link to a file outside {root.resolve()}; put the file itself there"
                 )
             try:
                 text = path.read_text(encoding="utf-8")
             except OSError as error:
-                raise Refusal(key, f"cannot read {file!r}: {error.strerror}") from None
+                raise refuse(key)(f"cannot read {file!r}: {error.strerror}") from None
             except UnicodeDecodeError:
-                raise Refusal(
-                    key, "is not a text file", given=file, remedy="put it into the image"
+                raise refuse(key, file)(
+                    "is not a text file", remedy="put it into the image"
                 ) from None
             if "-----BEGIN" in text and "PRIVATE KEY-----" in text:
-                raise Refusal(
-                    key,
+                raise refuse(key, file)(
                     "holds a private key, which everyone who can read ConfigMaps could see",
-                    given=file,
                     remedy="create a Secret and name it in secret",
                 )
             contents[Path(file).name] = text
         if (size := sum(len(text.encode()) for text in contents.values())) > FILES_LIMIT:
-            raise Refusal(
-                "files",
+            raise refuse("files")(
                 f"have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}",
                 remedy="put them into the image or a bucket",
             )
@@ -218,7 +193,7 @@ class VolumeArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeClaimArgs:
+class VolumeClaimArgs(Checked):
     """A PersistentVolumeClaim of this stack: a disk or file system that outlives the jobs that use
     it, and is deleted when its block is removed."""
 
@@ -246,26 +221,22 @@ class VolumeClaimArgs:
     namespace: Annotated[str, DNS_LABEL, Sent("ObjectMeta namespace")] = "default"
     """The namespace: one of `namespaces`, or an existing one."""
 
-    def __post_init__(self) -> None:
-        refusals = limit_refusals(self)
-        with refusals:
-            most = LARGEST_DISK if self.storage_class is None else LARGEST_FILE_SYSTEM
-            if quantity.parse(self.size) > quantity.parse(most):
-                what = (
-                    "a disk of the default class" if self.storage_class is None else "a file system"
-                )
-                raise Refusal(
-                    "size", f"{self.size} is too large", remedy=f"{what} has at most {most}"
-                )
-        with refusals:
-            if self.storage_class is None and self.several_nodes:
-                raise Refusal(
-                    "accessMode",
-                    f"{self.access_mode} needs a file system that several nodes can mount, and the "
-                    "default class creates a disk for one node; on EKS use a bucket, on GKE name a "
-                    "storageClass such as gpu-cluster-filestore",
-                )
-        refusals.check()
+    @rule
+    def _check_size(self) -> None:
+        disk = self.storage_class is None
+        most = LARGEST_DISK if disk else LARGEST_FILE_SYSTEM
+        if quantity.parse(self.size) > quantity.parse(most):
+            what = "a disk of the default class" if disk else "a file system"
+            raise refuse("size")(f"{self.size} is too large", remedy=f"{what} has at most {most}")
+
+    @rule
+    def _check_mode(self) -> None:
+        if self.storage_class is None and self.several_nodes:
+            raise refuse("accessMode")(
+                f"{self.access_mode} needs a file system that several nodes can mount, and the "
+                "default class creates a disk for one node; on EKS use a bucket, on GKE name a "
+                "storageClass such as gpu-cluster-filestore"
+            )
 
     def possible(self, key: str) -> Sequence[str]:
         """What the other settings allow for this one."""

@@ -8,13 +8,12 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from ..catalog import kubernetes as names
-from ..catalog.spelling import camel
 from ..cluster import GPU_RESOURCE, GpuPool
 from ..kube import quantity
 from ..schema.decode import shown
 from ..schema.effect import Sent, Silent
-from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, is_given, matching
-from ..schema.refusal import Refusal, Refusals, collected, raised
+from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching, only, rule
+from ..schema.refusal import Refusal, collected, raised, refuse
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 from .resources_args import impossible
@@ -92,20 +91,14 @@ class GpuPodArgs(PodArgs):
     """The host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes
     without an NVIDIA container runtime."""
 
-    def __post_init__(self) -> None:
-        # A dataclass with slots is a new class, which zero-argument super() does not find.
-        refusals = Refusals()
-        with refusals:
-            PodArgs.__post_init__(self)
-        with refusals:
-            limit, shared = self.limits.memory, self.shared_memory
-            if shared and limit and quantity.parse(shared) > quantity.parse(limit):
-                raise Refusal(
-                    "sharedMemory",
-                    f"{shared} is above limits.memory {limit}, which includes it",
-                    remedy="lower it, or raise the limit",
-                )
-        refusals.check()
+    @rule
+    def _check_shared_memory(self) -> None:
+        limit, shared = self.limits.memory, self.shared_memory
+        if shared and limit and quantity.parse(shared) > quantity.parse(limit):
+            raise refuse("sharedMemory")(
+                f"{shared} is above limits.memory {limit}, which includes it",
+                remedy="lower it, or raise the limit",
+            )
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Like `PodArgs.uses_host`; a pod without GPUs mounts nothing of the driver."""
@@ -116,48 +109,38 @@ class GpuPodArgs(PodArgs):
     def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
         """Raises ValueError if a pod does not fit any node of `pool`."""
         if self.driver_libraries and not pool.host_paths:
-            yield Refusal(
-                "driverLibraries",
+            yield refuse("driverLibraries")(
                 "the platform does not allow directories of the host, and mounts the driver itself",
                 remedy="drop the key",
             )
         if self.gpus > pool.allocatable:
-            yield Refusal(
-                "gpus",
+            yield refuse("gpus", self.gpus)(
                 f"is more than a node of pool {pool.name} has ({pool.allocatable})",
-                given=self.gpus,
                 remedy="request fewer, or give the pool larger nodes",
             )
         elif self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
             yield impossible(self.gpus, pool, pool.pod_gpus)
         elif self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
-            yield Refusal(
-                "gpus",
+            yield refuse("gpus", self.gpus)(
                 f"shares of pool {pool.name} may all be of the same GPU",
-                given=self.gpus,
                 remedy="request 1, or drop the pool's sharing",
             )
         if self.shared_memory is not None and pool.host_ipc and self.gpus:
-            yield Refusal(
-                "sharedMemory",
-                f"pods of pool {pool.name} use the host's shared memory to reach MPS; drop the key",
+            yield refuse("sharedMemory")(
+                f"pods of pool {pool.name} use the host's shared memory to reach MPS; drop the key"
             )
         most = pool.room(self.gpus).get("memory")
         shared = self.shared_memory
         if shared and most and quantity.parse(shared) > quantity.parse(most):
-            yield Refusal(
-                "sharedMemory",
+            yield refuse("sharedMemory", shared)(
                 f"is more than a node of pool {pool.name} has for pods ({most})",
-                given=shared,
                 remedy="lower it, or give the pool larger nodes",
             )
         yield from raised(self.check_node, pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
-                yield Refusal(
-                    ("nodeSelector", key),
+                yield refuse(("nodeSelector", key), value)(
                     f"contradicts pool {pool.name}, whose nodes have {pool.labels[key]!r}",
-                    given=value,
                     remedy="drop the key, or choose another pool",
                 )
 
@@ -208,18 +191,16 @@ class GpuPodArgs(PodArgs):
         """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
         capacity = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
         if self.gpus and capacity is not None and pods > capacity:
-            raise Refusal(
-                key,
+            raise refuse(key)(
                 f"{pods} is more than pool {pool.name} can run: {capacity} pods with {self.gpus} "
-                f"each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes",
+                f"each on {pool.max_nodes} nodes; request fewer, or raise its maxNodes"
             )
 
 
-_OF_KIND = {
-    "replicas": "deployment",
-    **dict.fromkeys(("completions", "parallelism", "backoff_limit", "queue", "priority"), "job"),
-}
-"""Field -> the kind of object that has it."""
+_OF_DEPLOYMENT, _OF_JOB = (
+    only(kind=kind)(f"cannot be set for a {{kind}}; drop it, or set kind: {kind}")
+    for kind in ("deployment", "job")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +209,7 @@ class WorkloadArgs(GpuPodArgs):
 
     kind: Annotated[Literal["deployment", "pod", "job"], Sent("Pod", "Deployment", "Job")]
     """The kind of object: a Deployment, a Pod or a Job."""
-    replicas: Annotated[Annotated[int, Ge(0)] | None, Sent("Deployment spec.replicas")] = None
+    replicas: Annotated[int | None, Ge(0), _OF_DEPLOYMENT, Sent("Deployment spec.replicas")] = None
     """The number of pods of a deployment; by default, 1."""
     ports: Annotated[
         Mapping[Annotated[str, _PORT_NAME], Annotated[int, Interval(ge=1, le=65535)]],
@@ -239,11 +220,11 @@ class WorkloadArgs(GpuPodArgs):
     """The HTTP probe that decides whether the container is ready."""
     liveness_probe: Annotated[ProbeArgs | None, Sent("PodSpec containers[].livenessProbe")] = None
     """The HTTP probe that decides whether the container is restarted."""
-    completions: Annotated[Annotated[int, Ge(1)] | None, Sent("Job spec.completions")] = None
+    completions: Annotated[int | None, Ge(1), _OF_JOB, Sent("Job spec.completions")] = None
     """How many pods of a job must succeed."""
-    parallelism: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.parallelism")] = None
+    parallelism: Annotated[int | None, Ge(0), _OF_JOB, Sent("Job spec.parallelism")] = None
     """How many pods of a job run at once."""
-    backoff_limit: Annotated[Annotated[int, Ge(0)] | None, Sent("Job spec.backoffLimit")] = None
+    backoff_limit: Annotated[int | None, Ge(0), _OF_JOB, Sent("Job spec.backoffLimit")] = None
     """The number of retries of a job; by default, 3."""
     resource: Annotated[
         str, _RESOURCE, Silent("only the pool's own value is allowed, which pods have anyway")
@@ -253,47 +234,30 @@ class WorkloadArgs(GpuPodArgs):
         str | None, Silent("only one value is allowed for each kind, which objects have anyway")
     ] = None
     """The API version of the kind; by default, the kind's own."""
-    queue: Annotated[str | None, Sent("ObjectMeta labels")] = None
+    queue: Annotated[str | None, _OF_JOB, Sent("ObjectMeta labels")] = None
     """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
-    priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
+    priority: Annotated[str | None, _OF_JOB, Sent("ObjectMeta labels")] = None
     """A job's priority in its queue, one of `batch.priorities`; by default, value 0."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
     """Whether `pulumi up` waits until the workload is ready (for a job: until it completes,
     including its time in a queue)."""
 
-    def __post_init__(self) -> None:
-        refusals = Refusals()
-        with refusals:
-            # A dataclass with slots is a new class, which zero-argument super() does not find.
-            GpuPodArgs.__post_init__(self)
-        with refusals:
-            self._check_api_version()
-        with refusals:
-            for name, kind in _OF_KIND.items():
-                if is_given(self, name) and self.kind != kind:
-                    remedy = f"drop it, or set kind: {kind}"
-                    reason = f"cannot be set for a {self.kind}"
-                    refusals.add(Refusal(camel(name), reason, remedy=remedy))
-        with refusals:
-            for key, probe in (
-                ("readinessProbe", self.readiness_probe),
-                ("livenessProbe", self.liveness_probe),
-            ):
-                if probe is not None and probe.port not in self.ports:
-                    have = ", ".join(self.ports) or "none"
-                    raise Refusal(
-                        (key, "port"),
-                        f"is not a port of this workload; allowed: {have}",
-                        given=probe.port,
-                    )
-        refusals.check()
+    @rule
+    def _check_probes(self) -> Iterator[Refusal]:
+        probes = {"readinessProbe": self.readiness_probe, "livenessProbe": self.liveness_probe}
+        for key, probe in probes.items():
+            if probe is not None and probe.port not in self.ports:
+                have = ", ".join(self.ports) or "none"
+                reason = f"is not a port of this workload; allowed: {have}"
+                yield refuse((key, "port"), probe.port)(reason)
 
+    @rule
     def _check_api_version(self) -> None:
         kind, current = _API_VERSIONS[self.kind]
         if self.api_version not in (None, current):
             _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
             why = f"has not served {kind} since Kubernetes {since}" if since else f"has no {kind}"
-            raise Refusal("apiVersion", f"{why}", given=self.api_version, remedy=f"write {current}")
+            raise refuse("apiVersion", self.api_version)(f"{why}", remedy=f"write {current}")
 
     @property
     def noun(self) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from ..catalog.spelling import camel as camel
 from .limits import Example, unwrapped
-from .refusal import UNKNOWN_KEY, Keys, Refusal, Refusals, narrowed, unknown_value, unset
+from .refusal import UNKNOWN_KEY, Keys, Refusal, Refusals, narrowed, refuse, unknown_value, unset
 from .refusal import shown as shown
 from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
@@ -71,7 +71,7 @@ def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[s
     plain = camel(key.replace("-", "_")) if key not in COUNTERPARTS else key
     names = (plain, *COUNTERPARTS.get(plain, ()))
     meant = next((name for name in names if name != key and name in allowed), "")
-    refusal = Refusal(path, "there is no such key", given=key, code=UNKNOWN_KEY, meant=meant)
+    refusal = refuse(path, key)("there is no such key", code=UNKNOWN_KEY, meant=meant)
     if plain in ELSEWHERE and not meant:
         return refusal.but(remedy=ELSEWHERE[plain])
     return refusal.but(allowed=sorted(allowed))
@@ -116,7 +116,7 @@ def required(config: Mapping[str, str], key: str, what: str) -> str:
     value = config.get(key, "")
     if not value:
         remedy = f"set it to {what}: pulumi config set {key} ..."
-        raise Refusal(key, "is missing", remedy=remedy)
+        raise refuse(key)("is missing", remedy=remedy)
     return value
 
 
@@ -129,8 +129,7 @@ def is_output(value: object) -> bool:
 def refuse_output(path: str | Keys, value: object) -> None:
     """Raises ValueError for a value that may be known only during an update."""
     if is_output(value):
-        raise Refusal(
-            path,
+        raise refuse(path)(
             "is an output, whose value may only be known during an update, but it decides which "
             "resources are declared",
             remedy="give a plain value",
@@ -153,7 +152,7 @@ def _decode(path: Keys, kind: Any, value: object) -> Any:
         return _mapping(path, parameters[1], value)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         if not isinstance(value, list):
-            raise Refusal(path, "is not a list", given=value, remedy="write it as [ONE, TWO]")
+            raise refuse(path, value)("is not a list", remedy="write it as [ONE, TWO]")
         items, refusals = [], Refusals()
         for position, item in enumerate(value):
             with refusals:
@@ -174,16 +173,16 @@ def _plain(path: Keys, kind: type, value: object) -> object:
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         if value is None:
-            raise Refusal(path, "has no value", remedy=f"give {_WORDS[kind]}")
+            raise refuse(path)("has no value", remedy=f"give {_WORDS[kind]}")
         remedy = _fix(str(path[-1]), kind, value)
         if isinstance(value, dict) and path[-2:-1] == ("env",):
             remedy = (
                 "for a key of a Secret, use envFrom: [{ secret: NAME, key: KEY, name: VARIABLE }]"
             )
-        raise Refusal(path, f"is not {_WORDS[kind]}", given=value, remedy=remedy)
+        raise refuse(path, value)(f"is not {_WORDS[kind]}", remedy=remedy)
     if kind is int and abs(number := typing.cast("int", value)) > _LARGEST:
         size, other = ("large", "smaller") if number > 0 else ("small", "larger")
-        raise Refusal(path, f"is too {size}", given=value, remedy=f"give a {other} number")
+        raise refuse(path, value)(f"is too {size}", remedy=f"give a {other} number")
     return value
 
 
@@ -225,7 +224,7 @@ def _mapping(
 ) -> Mapping[str, Any]:
     _refuse_null(path, value)
     if not isinstance(value, dict):
-        raise Refusal(path, "is not a map", given=value, remedy="write it as { NAME: VALUE }")
+        raise refuse(path, value)("is not a map", remedy="write it as { NAME: VALUE }")
     entries, refusals = {}, Refusals()
     for key, item in value.items():
         if partly is not None:
@@ -244,9 +243,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     hints = type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     if not isinstance(value, dict):
-        raise Refusal(
-            path, "is not a map", given=value, remedy=f"write it as {_map(fields, value)}"
-        )
+        raise refuse(path, value)("is not a map", remedy=f"write it as {_map(fields, value)}")
     refusals = Refusals()
     for key in value:
         if key not in fields:
@@ -254,7 +251,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
         elif value[key] is None:  # Ambiguous: {} often turns on what is off without the key.
             drop = "" if _required(fields[key]) else ", or drop the key"
             remedy = f"set it{_example(kind, fields[key])}{drop}"
-            refusals.add(Refusal((*path, key), "has no value", remedy=remedy))
+            refusals.add(refuse((*path, key))("has no value", remedy=remedy))
     misspelt = bool(refusals)
     unread = {fields[refusal.likely].name for refusal in refusals if refusal.likely}
     arguments: dict[str, Any] = {}
@@ -270,7 +267,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
                 refused[field.name] = refusal
         elif key not in value and _required(field) and not misspelt:
             remedy = f"set it{_example(kind, field)}"
-            refused[field.name] = Refusal((*path, key), "is missing", remedy=remedy)
+            refused[field.name] = refuse((*path, key))("is missing", remedy=remedy)
     args, checked = _without_refused(kind, arguments, {*unread, *refused}), Refusals()
     # A key that excludes another one does so even if it is set to its default.
     if check_given := getattr(kind, "check_given", None):
@@ -336,7 +333,7 @@ def _without_refused(kind: type, arguments: Mapping[str, Any], refused: Collecti
 
 def _refuse_null(path: Keys, value: object) -> None:
     if value is None:
-        raise Refusal(path, "has no value", remedy="set it, or drop the key")
+        raise refuse(path)("has no value", remedy="set it, or drop the key")
 
 
 def _map(fields: "Mapping[str, dataclasses.Field[Any]]", value: object) -> str:

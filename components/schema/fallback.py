@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from .refusal import Refusal
+from .refusal import refuse
 
 _BY_PRICE = ("reservation", "on-demand", "flex-start", "spot")
 Way = TypeVar("Way", bound=str)
@@ -18,16 +18,14 @@ def check_keys(given: Mapping[str, object]) -> None:
     """Raises ValueError for an empty order, `capacityType` with one, or `migrateBack` without.
     `given`: the fields set."""
     if "fallback" in given and not given["fallback"]:
-        raise Refusal(
-            "fallback", "is empty", remedy="name at least two ways of buying nodes, or drop the key"
+        raise refuse("fallback")(
+            "is empty", remedy="name at least two ways of buying nodes, or drop the key"
         )
     if {"fallback", "capacity_type"} <= {*given}:
-        raise Refusal(
-            "capacityType",
-            "is one way of buying nodes, and fallback is the order of several; drop one of the two",
+        raise refuse("capacityType")(
+            "is one way of buying nodes, and fallback is the order of several; drop one of the two"
         )
     if "migrate_back" in given and "fallback" not in given:
-        raise Refusal(
-            "migrateBack",
-            "has no effect without fallback, an order that only compute classes have; drop the key",
+        raise refuse("migrateBack")(
+            "has no effect without fallback, an order that only compute classes have; drop the key"
         )

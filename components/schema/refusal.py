@@ -1,6 +1,6 @@
 """What is wrong with a setting, as a value: where, what was given, what is allowed, what to do.
 
-    raise Refusal("maxNodes", "is below minNodes 2", given=self.max_nodes, remedy="raise it")
+    raise refuse("maxNodes", self.max_nodes)("is below minNodes 2", remedy="raise it")
     with refusals: decode_one(...)  # refusals = Refusals(): the next check runs in any case
     except Refusal as refusal: raise refusal.under(path, name) from None
 
@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Protocol
 
 from ..catalog.spelling import nearest
 
@@ -246,6 +246,25 @@ class Refusals:
             raise self.first()
 
 
+class _Because(Protocol):
+    def __call__(
+        self,
+        reason: str,
+        *,
+        allowed: Sequence[Any] | Range = ...,
+        remedy: str = ...,
+        code: str = ...,
+        meant: str = ...,
+        other: Sequence[str | int] = ...,
+    ) -> Refusal: ...
+
+
+def refuse(path: str | Sequence[str | int], given: Any = _NOT_SHOWN) -> _Because:
+    """The refusal of the setting at `path`, and of the value that its line shows, for the reason
+    with which the result is called: in the order in which a user reads it."""
+    return functools.partial(Refusal, path, given=given)
+
+
 def narrowed(refusal: Refusal, args: Any, *path: str | int) -> Refusal:
     """The refusal of a setting below args, which is not set in them, with what their other settings
     allow of the numbers or words that it offers: ORDERS of the class, and its method `possible`."""
@@ -272,7 +291,7 @@ def _narrowed(refusal: Refusal, checks: Sequence[Possible], path: Sequence[str |
     return next((other.but(path=refusal.path) for other in same), refusal)
 
 
-def collected(check: Callable[P, Iterable[Refusal]]) -> Callable[P, None]:
+def collected(check: Callable[P, Iterable[Refusal] | None]) -> Callable[P, None]:
     """Decorates a check that yields refusals: a call raises all of them together. It ends where it
     reads a refused field."""
 
@@ -280,7 +299,7 @@ def collected(check: Callable[P, Iterable[Refusal]]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         refusals = Refusals()
         with refusals:
-            for refusal in check(*args, **kwargs):
+            for refusal in check(*args, **kwargs) or ():
                 refusals.add(refusal)
         refusals.check()
 

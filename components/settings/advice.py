@@ -12,7 +12,7 @@ from ..platforms import PLATFORMS
 from ..scalers import default_scaler, scaler_refusals, scalers
 from ..schema.decode import NAMESPACE, camel, no_such_key, type_hints
 from ..schema.limits import unwrapped
-from ..schema.refusal import UNKNOWN_KEY, UNKNOWN_POOL, Range, Refusal
+from ..schema.refusal import UNKNOWN_KEY, UNKNOWN_POOL, Range, Refusal, refuse
 from .blocks import BLOCKS
 from .remaining import steps
 
@@ -60,7 +60,7 @@ def misplaced_key(path: str, key: str, platform: str) -> Refusal | None:
     for name, kind in kinds.items():
         if _has_key(kind, [key]):
             remedy = f"move it into {NAMESPACE}:{name}"
-            return Refusal(path, f"is a key of {name}", remedy=remedy)
+            return refuse(path)(f"is a key of {name}", remedy=remedy)
     there = no_such_key((f"{NAMESPACE}:cluster", key), key, ())
     elsewhere = _on_other_platforms(there, platform) if platform in PLATFORMS else there
     if elsewhere is there:

@@ -12,7 +12,7 @@ from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
 from ..schema.decode import at, decode_map
-from ..schema.refusal import Refusal, collected
+from ..schema.refusal import Refusal, collected, refuse
 
 
 def read_accounts(
@@ -40,39 +40,31 @@ def read_claims(
 def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> Iterator[Refusal]:
     if disks is None:
         if claim.zone is not None:
-            yield Refusal(
-                "zone", f"on platform {platform} the cluster chooses the disk's zone; drop the key"
+            yield refuse("zone")(
+                f"on platform {platform} the cluster chooses the disk's zone; drop the key"
             )
         return
     if claim.several_nodes:
-        yield Refusal(
-            "accessMode",
+        yield refuse("accessMode")(
             f"{claim.access_mode} needs a file system that several nodes can mount, and on "
-            f"platform {platform} a claim is a disk for one node; {disks.shared}",
+            f"platform {platform} a claim is a disk for one node; {disks.shared}"
         )
     if claim.storage_class is not None:
-        yield Refusal(
-            "storageClass",
+        yield refuse("storageClass", claim.storage_class)(
             f"has no effect on platform {platform}, where the stack itself creates the disks of "
             f"its claims; drop the key, or {disks.other_class}. For a claim that exists see 'A "
-            "disk that the driver created' in docs/how-to/give-jobs-data.md",
-            given=claim.storage_class,
+            "disk that the driver created' in docs/how-to/give-jobs-data.md"
         )
     if claim.zone is None and not disks.zones:
-        yield Refusal(
-            "zone",
+        yield refuse("zone")(
             "is missing; name the zone of the disk, since only the cloud knows those of an "
-            f"existing network, such as {disks.region}a",
+            f"existing network, such as {disks.region}a"
         )
     if claim.zone is not None and disks.zones and claim.zone not in disks.zones:
-        yield Refusal(
-            "zone", "is not in the cluster's network", given=claim.zone, allowed=disks.zones
-        )
+        yield refuse("zone", claim.zone)("is not in the cluster's network", allowed=disks.zones)
     if claim.zone is not None and not disks.zones and claim.zone[:-1] != disks.region:
-        yield Refusal(
-            "zone",
-            f"is not a zone of {disks.region}; give one such as {disks.region}a",
-            given=claim.zone,
+        yield refuse("zone", claim.zone)(
+            f"is not a zone of {disks.region}; give one such as {disks.region}a"
         )
 
 
@@ -99,10 +91,9 @@ def check_disk_zones(
             way = f"set {key} to [{zone}]" if disks.zones else f"name in {key} only the one there"
             if disks.zones and len(places) == 1:
                 way += f", or volumeClaims.{claim}.zone to {places[0]}"
-            raise Refusal(
-                (pods.path, "volumes", volume, "claim"),
+            raise refuse((pods.path, "volumes", volume, "claim"))(
                 f"the disk of {claim} is in {zone}, and nodes of pool {pods.pool} can be in "
-                f"{', '.join(places)}; {way}",
+                f"{', '.join(places)}; {way}"
             )
 
 
@@ -114,25 +105,22 @@ def _check_class(
     if storage_class is None:
         return
     if reason := classes.refused.get(storage_class):
-        yield Refusal("storageClass", f"on platform {platform} {storage_class} {reason}")
+        yield refuse("storageClass")(f"on platform {platform} {storage_class} {reason}")
     if storage_class in classes.disks and claim.several_nodes:
-        yield Refusal(
-            "accessMode",
+        yield refuse("accessMode")(
             f"{claim.access_mode} needs a file system that several nodes can mount, and "
             f"{storage_class} creates a disk for one node; name another storageClass, such as "
-            "gpu-cluster-filestore on GKE, or use a bucket",
+            "gpu-cluster-filestore on GKE, or use a bucket"
         )
     least = classes.least_gib.get(storage_class, 0)
     if quantity.parse(claim.size) < least * 2**30:
-        yield Refusal(
-            "size",
+        yield refuse("size")(
             f"{claim.size} is too small for storageClass {storage_class}",
             remedy=f"allowed: {least}Gi or more",
         )
     most = classes.most_gib.get(storage_class)
     if most is not None and quantity.parse(claim.size) > most * 2**30:
-        yield Refusal(
-            "size",
+        yield refuse("size")(
             f"{claim.size} is too large for storageClass {storage_class}",
             remedy=f"allowed: at most {most}Gi",
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..catalog.clouds import CLOUDS
 from ..catalog.spelling import nearest
 from ..schema.decode import NAMESPACE
-from ..schema.refusal import Refusal
+from ..schema.refusal import Refusal, refuse
 
 PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
@@ -30,7 +30,7 @@ def unread_key(key: str) -> Refusal | None:
     reason = f"nothing reads the namespace {namespace!r}"
     if near := difflib.get_close_matches(namespace[:100], known, n=1):
         return _renamed(key, reason, f"{near[0]}:{name}")
-    return Refusal(key, reason, allowed=sorted(known))
+    return refuse(key)(reason, allowed=sorted(known))
 
 
 @functools.cache  # It is looked for in every folder of `sys.path`.
@@ -42,7 +42,7 @@ def _sdk(provider: str) -> Path | bool:
 
 
 def _renamed(key: str, reason: str, meant: str) -> Refusal:
-    return Refusal(key, reason, remedy=f"rename the key to {meant}", meant=meant)
+    return refuse(key)(reason, remedy=f"rename the key to {meant}", meant=meant)
 
 
 def _unknown_setting(key: str, sdk: Path) -> Refusal | None:
@@ -56,7 +56,7 @@ def _unknown_setting(key: str, sdk: Path) -> Refusal | None:
     reason = f"nothing reads it, because the provider has no {name}"
     if meant := nearest(name, names, 0.6):
         return _renamed(key, reason, f"{namespace}:{meant}")
-    return Refusal(key, reason, remedy="remove it")
+    return refuse(key)(reason, remedy="remove it")
 
 
 @functools.cache

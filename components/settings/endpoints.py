@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from ..catalog.clouds import CLOUDS
-from ..schema.refusal import Refusal
+from ..schema.refusal import Refusal, refuse
 
 _URL = re.compile(r"\w+://[^\"'\s]+")
 _OURS = ("localhost", "127.0.0.1", "::1")
@@ -35,8 +35,7 @@ def foreign_endpoints(config: Mapping[str, str]) -> Iterator[Refusal]:
 
 
 def _refusal(key: str, what: str) -> Refusal:
-    return Refusal(
-        key,
+    return refuse(key)(
         f"{what}, with the credentials of the user who runs this",
         remedy="remove it, or set it in the provider's environment variable, which is the user's "
         "own",

@@ -27,7 +27,7 @@ from ..schema.decode import (
     read_partly,
     refuse_output,
 )
-from ..schema.refusal import EXCLUDED_KEY, Refusal, Refusals, unknown_value
+from ..schema.refusal import EXCLUDED_KEY, Refusal, Refusals, refuse, unknown_value
 from .advice import explain, misplaced_key, owner_keys
 from .auxiliary import check_disk_zones, read_accounts, read_claims
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
@@ -131,8 +131,7 @@ def _values(config: Mapping[str, str], refusals: Refusals) -> dict[str, Any]:
     for outer in ("cluster", "batch"):
         for nested in [key for key in values[outer] if key in _KEYS]:
             refusals.add(
-                Refusal(
-                    (f"{NAMESPACE}:{outer}", nested),
+                refuse((f"{NAMESPACE}:{outer}", nested))(
                     f"does not belong in {outer}",
                     remedy=f"rename the key to {NAMESPACE}:{nested} and move it directly below "
                     "config",
@@ -190,17 +189,15 @@ def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             raise no_such_key(path, key, _KEYS)
         refuse_output(path, value)
         if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
-            raise Refusal(path, "is not a map", given=value, remedy="write it as { NAME: VALUE }")
+            raise refuse(path, value)("is not a map", remedy="write it as { NAME: VALUE }")
     values: dict[str, Any] = {key: given.get(key) or {} for key in _KEYS}
     check_entry_names(values)
     for name, platform in PLATFORMS.items():
         if isinstance(values["cluster"], platform.settings.CLUSTER):
             return values, name
     if not isinstance(values["cluster"], Mapping):
-        raise Refusal(
-            f"{NAMESPACE}:cluster",
+        raise refuse(f"{NAMESPACE}:cluster", values["cluster"])(
             "is not the args class of a platform",
-            given=values["cluster"],
             remedy="give, for example, EksClusterArgs, or a map with the key platform",
         )
     return values, ""
@@ -241,7 +238,7 @@ def _with_own(
     given = values["cluster"]
     for key, why in owner_keys(platform, given).items():
         path = (f"{NAMESPACE}:cluster", key)
-        refusals.add(Refusal(path, f"is not available {why}", code=EXCLUDED_KEY))
+        refusals.add(refuse(path)(f"is not available {why}", code=EXCLUDED_KEY))
         given = {name: value for name, value in given.items() if name != key}
     with refusals:
         teams |= read_teams(values["teams"])
@@ -322,7 +319,7 @@ def _platform(cluster: dict[str, Any]) -> str:
     if named is None:
         if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
             raise no_such_key((f"{NAMESPACE}:cluster", near[0]), near[0], ["platform"])
-        raise Refusal(path, "is missing", allowed=WRITTEN)
+        raise refuse(path)("is missing", allowed=WRITTEN)
     if not isinstance(named, str) or named not in WRITTEN:
         raise unknown_value(path, named, WRITTEN)
     return platform
@@ -333,15 +330,13 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     path = f"{NAMESPACE}:{key}"
     if text in ("", "null"):
         drop = "" if key == "cluster" else ", or drop the key"
-        raise Refusal(path, "has no value", remedy=f"set it{drop}")
+        raise refuse(path)("has no value", remedy=f"set it{drop}")
     try:
         value = json.loads(text)
     except RecursionError:
-        raise Refusal(path, "a value is nested too deeply", remedy="flatten it") from None
+        raise refuse(path)("a value is nested too deeply", remedy="flatten it") from None
     except ValueError:
-        raise Refusal(
-            path, "is not a map", given=text, remedy="write it as YAML below the key"
-        ) from None
+        raise refuse(path, text)("is not a map", remedy="write it as YAML below the key") from None
     if not isinstance(value, dict):
-        raise Refusal(path, "is not a map", given=value, remedy="write KEY: VALUE below the key")
+        raise refuse(path, value)("is not a map", remedy="write KEY: VALUE below the key")
     return value

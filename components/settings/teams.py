@@ -15,7 +15,7 @@ from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
 from ..gpu.pod_args import NamespaceArgs
 from ..schema.decode import NAMESPACE, at, decode, decode_map, type_hints
-from ..schema.refusal import Keys, Refusal, Refusals
+from ..schema.refusal import Keys, Refusal, Refusals, refuse
 
 PATH = f"{NAMESPACE}:teams"
 _NO_MEMBER = "is not accepted as a member here"
@@ -34,10 +34,8 @@ def read_teams(value: object) -> Mapping[str, TeamArgs]:
             check_creatable(f"{PATH}.{name}", name)
         for position, entry in enumerate(namespaces_of(name, team)):
             if (other := owners.setdefault(entry, name)) != name:
-                raise Refusal(
-                    (PATH, name, "namespaces", position),
-                    f"already belongs to team {other}; list it in only one",
-                    given=entry,
+                raise refuse((PATH, name, "namespaces", position), entry)(
+                    f"already belongs to team {other}; list it in only one"
                 )
     return teams
 
@@ -50,9 +48,8 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
     cluster, principals = decode(path, kind, value), _principals(kind, teams)
     for name in principals:
         if name in cluster.users:
-            raise Refusal(
-                (PATH, name),
-                "is also a group of cluster.users, and every team is a group; choose another name",
+            raise refuse((PATH, name))(
+                "is also a group of cluster.users, and every team is a group; choose another name"
             )
     members = {name: {"principals": arns} for name, arns in principals.items() if arns}
     try:
@@ -98,21 +95,17 @@ def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> No
     for name, key, member in sorted(members, key=lambda one: one[2].startswith("group:")):
         first, at_key = owner(member, name, key)
         if first != name:
-            raise Refusal(
-                key,
-                f"already belongs to team {first}, in {at_key}; list it in only one",
-                given=member,
+            raise refuse(key, member)(
+                f"already belongs to team {first}, in {at_key}; list it in only one"
             )
         group = member.removeprefix("group:")
         for arn in users[group].principals if group in users else ():
             first, at_key = owner(arn, name, key)
             if first != name:
                 where = "" if group in teams else f" (in {NAMESPACE}:cluster.users.{group})"
-                raise Refusal(
-                    key,
+                raise refuse(key, member)(
                     f"includes {arn}{where}, which already belongs to team {first}, in {at_key}; "
-                    f"list the ARNs of team {name} instead, or remove that one from the other",
-                    given=member,
+                    f"list the ARNs of team {name} instead, or remove that one from the other"
                 )
 
 
@@ -173,7 +166,7 @@ def queues_of(
                 others = f", of which the teams above have {before}" if before else ""
                 reason = f"is more than the pool's maxNodes allows, at most {most}{others}"
                 remedy = "give less, or raise it"
-                refusals.add(Refusal(path, reason, given=gpus, remedy=remedy))
+                refusals.add(refuse(path, gpus)(reason, remedy=remedy))
                 totals[pool] = before
     refusals.check()
     subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
@@ -190,7 +183,7 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
         return (name,), ()
     names: dict[str, list[str]] = {"group": [], "user": []}
     for position, member in enumerate(team.members):
-        refused = Refusal((PATH, name, "members", position), _NO_MEMBER, given=member)
+        refused = refuse((PATH, name, "members", position), member)(_NO_MEMBER)
         if _is_arn(member) and not (access.principals or access.emails):
             raise refused.but(
                 reason="is accepted only on platform eks",

@@ -19,7 +19,7 @@ from ..gpu.workload_args import GpuPodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
 from ..schema.decode import NAMESPACE, at, unknown
-from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal
+from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, refuse
 from .blocks import RUNNING
 from .model import Settings
 
@@ -37,11 +37,10 @@ def check_names(settings: Settings[Any]) -> None:
         for name, entry in settings.running[key].items():
             path = f"{NAMESPACE}:{key}.{name}"
             if other := known.get(name):
-                raise Refusal(path, f"is also a name in {other}", remedy="choose another")
+                raise refuse(path)(f"is also a name in {other}", remedy="choose another")
             if test and name in measuring and entry.namespace == test.namespace:
-                raise Refusal(
-                    path,
-                    f"is the name of the Job that tests pool {measuring[name]}; choose another",
+                raise refuse(path)(
+                    f"is the name of the Job that tests pool {measuring[name]}; choose another"
                 )
             known[name] = key
 
@@ -56,27 +55,22 @@ def check_namespaces(settings: Settings[Any]) -> None:
     _check_members(settings)
     for name in created:
         if names.RESERVED_NAMESPACE.fullmatch(name):
-            raise Refusal(
-                (f"{NAMESPACE}:namespaces", name),
+            raise refuse((f"{NAMESPACE}:namespaces", name), name)(
                 "belongs to Kubernetes, the cloud or a controller; set existing: true if the "
                 "cluster has it, or choose a name other than default that does not begin with "
-                "kube-, gke-, gmp- or amazon- and does not end in -system",
-                given=name,
+                "kube-, gke-, gmp- or amazon- and does not end in -system"
             )
     existing = not PLATFORMS[settings.platform].owned
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
-            raise Refusal(
-                path,
+            raise refuse(path, name)(
                 f"nothing creates the namespace {name!r}",
                 remedy=f"add it to {NAMESPACE}:namespaces, with existing: true if somebody else "
                 f"creates it, or use one of {', '.join([*settings.namespaces, 'default'])}",
                 code=UNKNOWN_NAMESPACE,
-                given=name,
             )
         if uses_host and name in created and created[name].pod_security != "privileged":
-            raise Refusal(
-                path,
+            raise refuse(path)(
                 f"{name} enforces the Pod Security Standard {created[name].pod_security}, and "
                 "these pods use directories or the IPC namespace of the host",
                 remedy=f"set {NAMESPACE}:namespaces.{name}.podSecurity to privileged",
@@ -206,10 +200,9 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
     }
     if isinstance(args, TrainingArgs):
         if args.queue != team:
-            raise Refusal(
-                (path, "queue"),
+            raise refuse((path, "queue"))(
                 f"is missing, and training jobs in namespace {args.namespace} wait in the queue "
-                f"of team {team}; set it to {team}, or choose another namespace",
+                f"of team {team}; set it to {team}, or choose another namespace"
             )
         variables |= {f"env.{name}": name for name in args.env}
         variables |= {
@@ -218,10 +211,9 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
         }
     for key, variable in variables.items():
         if chooses_gpus(variable):
-            raise Refusal(
-                (path, key),
+            raise refuse((path, key))(
                 f"{variable} chooses which GPUs a container sees, also those of other pods, and "
-                f"is not possible in namespace {args.namespace} of team {team}; drop it",
+                f"is not possible in namespace {args.namespace} of team {team}; drop it"
             )
 
 
@@ -418,10 +410,8 @@ def _check_members(settings: Settings[Any]) -> None:
         for position, group in enumerate(queue.groups):
             if group not in groups:
                 allowed = unknown(group, groups) if groups else "cluster.users has none"
-                raise Refusal(
-                    (f"{NAMESPACE}:{queue.key(name, 'groups')}", position),
-                    f"is not a group in cluster.users, so it has no members; {allowed}",
-                    given=group,
+                raise refuse((f"{NAMESPACE}:{queue.key(name, 'groups')}", position), group)(
+                    f"is not a group in cluster.users, so it has no members; {allowed}"
                 )
 
 
@@ -431,11 +421,10 @@ def check_restricted_namespace(path: Keys, name: str, created: Mapping[str, Name
     level = created[name].pod_security if name in created else None
     if level != "baseline":
         what = "is not one of this stack's" if level is None else f"enforces only {level}"
-        raise Refusal(
-            path,
+        raise refuse(path)(
             f"the namespace {name!r} {what}, so that anyone who creates pods in it could take "
             f"over the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or "
-            "choose another namespace",
+            "choose another namespace"
         )
 
 

@@ -23,16 +23,18 @@ from gpu_cluster.components.schema.limits import (
     SUBDOMAIN,
     UNIQUE,
     VARIABLE,
+    Checked,
     Example,
     Hint,
     Limit,
     _refusals,
-    check_limits,
     fragment,
     matching,
+    never,
     node_label_key,
     none_of,
     one_of,
+    only,
     refusal,
     unwrapped,
 )
@@ -55,7 +57,7 @@ BUCKET = matching(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class Pool(Checked):
     size_gb: Annotated[int, Interval(ge=10, le=20)] = 10
     nodes: Annotated[int, Ge(0)] = 0
     share: Annotated[float, Le(1)] | None = None
@@ -67,12 +69,11 @@ class Pool:
     image: Annotated[str, none_of("al2", why="is gone")] = "al2023"
     name: Annotated[str, matching("a name such as a-b", re.compile("[a-c-]+"), longest=3)] = "a"
     bucket: Annotated[str | None, BUCKET] = None
+    spare: Annotated[int, Le(5), only(bucket=True)("{!r} needs a bucket")] = 0
+    mode: Annotated[str, never(of=("fast",), share=True)("{} shares nothing")] = "slow"
     labels: Mapping[Annotated[str, one_of("k")], Annotated[str, MaxLen(1)]] = dataclasses.field(
         default_factory=dict
     )
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_program_and_schema_refuse_the_same(where: str) -> None:
 
 @pytest.mark.parametrize("where", LIMITED)
 def test_a_class_with_limits_applies_them(where: str) -> None:
-    """A class that annotates a field and forgets `check_limits` would refuse nothing."""
+    """A class that annotates a field and forgets `Checked` would refuse nothing."""
     kind, name, _, _ = LIMITED[where]
     args = object.__new__(kind)
     object.__setattr__(args, name, beyond(typing.get_type_hints(kind, include_extras=True)[name]))
@@ -253,15 +254,12 @@ def test_a_limit_of_its_own_says_why() -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Typed:
+class Typed(Checked):
     """Args of a program of one's own, which no stack file's types have been checked for."""
 
     most: Annotated[int, Ge(1)] = 2
     name: Annotated[str, DNS_LABEL] = "a"
     names: Annotated[Sequence[str], MinLen(1)] = ("a",)
-
-    def __post_init__(self) -> None:
-        check_limits(self)
 
 
 @pytest.mark.parametrize(
