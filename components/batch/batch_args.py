@@ -172,10 +172,9 @@ class BatchArgs(Checked):
                 owners[pool] = name
 
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
-        """Returns these args with the teams' queues and the controllers for them.
+        """These args with the teams' queues and the controllers for them.
 
-        Raises ValueError for a queue, a pool or a namespace that both a team and another queue
-        claim.
+        Raises ValueError for a queue, pool or namespace that both a team and another queue claim.
         """
         for name, queue in self.queues.items():
             if name in teams:

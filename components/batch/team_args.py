@@ -102,8 +102,7 @@ class TeamArgs(Checked):
     quota: Annotated[TeamQuotaArgs, Sent("ResourceQuota spec.hard")] = field(
         default_factory=TeamQuotaArgs
     )
-    """What all pods in each of its namespaces may have in addition to GPUs; by default, any
-    amount."""
+    """What all pods in each of its namespaces may have besides GPUs; by default, any amount."""
 
     @rule
     def _check_namespaces(self) -> None:

@@ -67,8 +67,7 @@ class TrainingArgs(PodArgs):
     queue: Annotated[
         str | None, Silent("the pool decides it; only the queue that hands it out is accepted")
     ] = None
-    """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
-    free."""
+    """The queue of `batch.queues` in which the job waits for the GPUs of all workers."""
     priority: Annotated[str | None, Sent("ObjectMeta labels")] = None
     """Its priority in the queue, one of `batch.priorities`; by default, value 0."""
     required_topology: Annotated[str | None, _PLACE] = None

@@ -112,8 +112,7 @@ class EksSystemPoolArgs(Checked):
     ] = ("m7i.large",)
     """The instance types of the system nodes."""
     min_nodes: Annotated[int, Ge(1), Sent("NodeGroup scalingConfig.minSize")] = 1
-    """The minimum number of nodes, at least 1: without a node, none of the cluster's own pods
-    run."""
+    """The minimum number of nodes: without a node, none of the cluster's own pods run."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
@@ -208,8 +207,7 @@ class EksClusterArgs(Checked):
         str, VERSION, Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image")
     ] = DEFAULT_VERSION
     """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by
-    one minor at a time. EKS can roll a cluster back within seven days; an update that would do so
-    is refused."""
+    one minor at a time. EKS can roll a cluster back within seven days, but no update may do so."""
     service_cidr: Annotated[
         str,
         cidr(12, 24, private=True),
@@ -220,9 +218,8 @@ class EksClusterArgs(Checked):
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs on which the cluster's own pods run."""
     cpu_pools: Annotated[CpuPools, OnChange(replaced)] = field(default_factory=dict)
-    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
-    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
-    GPU pools."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Your own
+    pods select one by the label `gpu-cluster/pool`; those of the stack run in GPU pools."""
     node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
     theirs through `serviceAccounts`."""
@@ -237,9 +234,8 @@ class EksClusterArgs(Checked):
         "cluster-autoscaler"
     )
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
-    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
-    available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
-    that each of them supports."""
+    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has; or
+    `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings of each."""
     karpenter: EksKarpenterArgs = field(default_factory=EksKarpenterArgs)
     """Karpenter's options, with scaler `karpenter`."""
     autoscaler: Annotated[EksAutoscalerArgs, Sent("PodSpec containers[].args[]")] = field(

@@ -75,8 +75,7 @@ class EksCpuPoolArgs(Checked):
     ] = 3
     """The maximum number of nodes in the whole pool."""
     zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds")] = ()
-    """Some of the network's zones, or the IDs of some of an existing network's subnets; by default,
-    all of them."""
+    """Some of the network's zones, or of an existing network's subnets, by ID; by default, all."""
     labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag")] = field(default_factory=dict)
     """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
     taints: Annotated[Sequence[Taint], Sent("NodeGroup taints[]", "Tag")] = ()

@@ -21,8 +21,7 @@ DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
 
 
 def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS) -> None:
-    """Raises ValueError if EBS does not offer this many IOPS for such a volume, or more than
-    `most`."""
+    """Raises ValueError if EBS does not offer so many IOPS for such a volume, or above `most`."""
     allowed = possible_iops(size_gb, throughput, most)
     if iops not in allowed:
         raise refuse("diskIops")(

@@ -110,9 +110,8 @@ class EksExistingClusterArgs(Checked):
     network: Annotated[EksExistingNetworkArgs, Example("{subnetIds: [subnet-0123456789abcdef0]}")]
     """The subnets and security groups of the stack's nodes."""
     cpu_pools: Annotated[CpuPools, OnChange(replaced)] = field(default_factory=dict)
-    """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
-    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
-    GPU pools."""
+    """Pools without GPUs, by name: for data loading, Ray heads or gateways. Your own pods select
+    one by the label `gpu-cluster/pool`; those of the stack run in GPU pools."""
     node_policies: Annotated[NodePolicies, _OWN_ROLE] = ()
     """ARNs of additional IAM policies for the nodes of the stack's pools, for what the machine
     itself does: pods get theirs through `serviceAccounts`."""
@@ -122,8 +121,7 @@ class EksExistingClusterArgs(Checked):
     identity that IAM allows to start a session."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """IAM roles and users to which the stack gives access to the cluster: Kubernetes group -> its
-    members. EKS has one access entry for each, so those that have one must ask the cluster's
-    owner."""
+    members. EKS has one access entry for each: those that have one must ask the cluster's owner."""
     endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
     """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
     looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
@@ -134,9 +132,8 @@ class EksExistingClusterArgs(Checked):
         "cluster-autoscaler"
     )
     """What starts and removes the nodes of GPU pools: `cluster-autoscaler` in node groups;
-    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has
-    available; `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings
-    that each of them supports."""
+    `karpenter` with NodePools, for which it uses whatever type, zone and capacity EC2 has; or
+    `auto-mode`, Karpenter as a service of EKS. The reference lists the pool settings of each."""
     karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
     """If set with scaler `karpenter`, even without options (`{}`), the stack installs Karpenter; by
     default, the NodePools are for the cluster's existing Karpenter."""
@@ -159,8 +156,7 @@ class EksExistingClusterArgs(Checked):
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
         Sent("LaunchTemplate tagSpecifications[].tags"),
     ] = field(default_factory=dict)
-    """Tags of every instance and volume of the pools, for billing. A change recycles their
-    nodes."""
+    """Tags of the pools' instances and volumes, for billing. A change recycles their nodes."""
 
     def possible(self, key: str) -> Sequence[str] | None:
         return supported(date.today(), self.autoscaler) if key == "version" else None
@@ -267,8 +263,7 @@ AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
 
 
 def controller(args: AnyEksClusterArgs) -> EksAutoscalerArgs | EksKarpenterArgs | None:
-    """The options of the scaler that the stack runs in the cluster; None if AWS or the cluster's
-    owner runs it."""
+    """The options of the scaler that the stack runs; None if AWS or the cluster's owner does."""
     options = {"cluster-autoscaler": args.autoscaler, "karpenter": args.karpenter}
     return options.get(args.scaler)
 

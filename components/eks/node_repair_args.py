@@ -141,8 +141,7 @@ class EksNodeRepairArgs(Checked):
 
 
 def counts_nvlink_errors(gpu_model: str) -> bool:
-    """Whether the GPUs have NVLink and are older than Blackwell, whose faults of NVLink DCGM finds
-    otherwise."""
+    """Whether they have NVLink and are older than Blackwell, where DCGM finds faults otherwise."""
     older = not GPUS[gpu_model].architecture.startswith("Blackwell")
     return older and DATA_SHEETS[gpu_model].nvlink_gbps is not None
 

@@ -103,8 +103,7 @@ def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[Keys, str]]:
 
 
 def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = ()) -> None:
-    """Refuses an administrator among the users, and two ARNs of one name, of which at most one
-    exists."""
+    """Refuses an administrator among the users, and two ARNs of one name: one at most exists."""
     seen: dict[str | None, tuple[Keys, str]] = {}
     of_admins: list[tuple[Keys, str]] = [(("admins", n), arn) for n, arn in enumerate(admins)]
     for key, arn in [*of_admins, *principals(users)]:

@@ -73,8 +73,7 @@ class ExistingGpuPoolArgs(Checked):
     device_plugin: Annotated[
         Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """Which device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours
-    (`none`)."""
+    """The device plugin: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours (`none`)."""
     cdi: Annotated[
         bool,
         never(device_plugin="none")(

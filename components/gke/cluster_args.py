@@ -151,9 +151,8 @@ class GkeControlPlaneArgs(Checked):
     deletion_protection: Annotated[
         bool, Sent("Cluster deletionProtection", "Cluster (protect)")
     ] = True
-    """Whether Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no
-    such protection: gcloud and the console still delete it, unless a lien or an IAM deny policy
-    stops them."""
+    """Whether Pulumi and its provider refuse to delete or replace the cluster. GKE itself does not:
+    gcloud and the console still delete it, unless a lien or an IAM deny policy stops them."""
     secrets_encryption_key: Annotated[
         str | None, _KEY, Sent("Cluster databaseEncryption.keyName")
     ] = None
@@ -305,9 +304,8 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     cpu_pools: Annotated[Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced)] = (
         field(default_factory=dict)
     )
-    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
-    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
-    GPU pools."""
+    """Additional pools without GPUs, by name: for data loading, Ray heads or gateways. Your own
+    pods select one by the label `gpu-cluster/pool`; those of the stack run in GPU pools."""
     scaler: Annotated[
         Literal["node-pools", "compute-classes"],
         OnChange("node pools"),

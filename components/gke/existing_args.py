@@ -108,9 +108,9 @@ class GkeExistingClusterArgs(Checked):
     cpu_pools: Annotated[Mapping[Annotated[str, POOL_NAME], GkeCpuPoolArgs], OnChange(replaced)] = (
         field(default_factory=dict)
     )
-    """Pools without GPUs, by name: for data loading, Ray heads or gateways. Pods
-    that you create yourself select one by the label `gpu-cluster/pool`; those of the stack run in
-    GPU pools. In a regional cluster, each must name its zones."""
+    """Pools without GPUs, by name: for data loading, Ray heads or gateways. Your own pods select
+    one by the label `gpu-cluster/pool`; those of the stack run in GPU pools. In a regional cluster,
+    each must name its zones."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),

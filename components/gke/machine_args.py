@@ -76,8 +76,7 @@ class GkeGpuMachineArgs(Checked):
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.guestAccelerators[].type"),
     ] = None
-    """The GPU, as in `guestAccelerators.type`; derived if the machine type has its GPUs built
-    in."""
+    """The GPU, as in `guestAccelerators.type`; derived if the machine type has it built in."""
     gpus_per_node: Annotated[
         int | None,
         Ge(1),

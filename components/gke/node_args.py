@@ -135,8 +135,7 @@ class GkeKubeletArgs(Checked):
     image_minimum_gc_age: Annotated[str | None, between(DURATION, seconds, "1ns", "2m")] = None
     """How long an unused image is kept at least; up to 2m, the default."""
     image_maximum_gc_age: Annotated[str | None, DURATION] = None
-    """How long an unused image is kept at most: longer than imageMinimumGcAge, or `0s` for any
-    time."""
+    """How long an unused image is kept at most: above imageMinimumGcAge, or `0s` for any time."""
     allowed_unsafe_sysctls: Sequence[Annotated[str, _UNSAFE_SYSCTL]] = ()
     """Kernel parameters that pods may set although Kubernetes classifies them as unsafe."""
     single_process_oom_kill: bool | None = None

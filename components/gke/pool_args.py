@@ -257,9 +257,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         ),
         Sent("PodSpec initContainers[].env[].value"),
     ] = None
-    """NVIDIA's driver branch on Ubuntu; by default, GKE's choice for the node's version. With
-    driver `daemonset` and osImage `ubuntu`. Running nodes keep theirs: replace them after a
-    change."""
+    """NVIDIA's driver branch with driver `daemonset` and osImage `ubuntu`; by default, GKE's choice
+    for the node's version. Running nodes keep theirs: replace them after a change."""
     device_plugin: Annotated[
         Literal["gke", "nvidia", "none"],
         not_in_classes("nodes of a compute class have GKE's device plugin"),
@@ -298,8 +297,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool nodeConfig.shieldedInstanceConfig.enableSecureBoot"),
     ] = None
     """Whether the nodes boot only signed software. By default, they do, unless the driver's kernel
-    module may be unsigned (driver `none`, or `daemonset` with Ubuntu or with your own installer
-    image)."""
+    module may be unsigned (driver `none`, or `daemonset` with Ubuntu or your own installer)."""
     compact_placement: Annotated[
         bool,
         not_in_classes("only Autopilot takes placement policies from a class"),
@@ -327,8 +325,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         ),
         Sent("NodePool upgradeSettings"),
     ] = None
-    """How nodes are replaced; by default, a node is deleted before its successor is created, which
-    needs no additional GPU."""
+    """How nodes are replaced; by default, each is deleted first, which needs no additional GPU."""
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),

@@ -63,8 +63,7 @@ class GpuTestArgs(Checked):
     ] = None
     """When the image is pulled; by default, Kubernetes' default applies."""
     wait: Annotated[bool, Sent("ObjectMeta annotations")] = False
-    """Whether `pulumi up` waits until the GPUs are measured, and fails if a GPU is below its
-    threshold."""
+    """Whether `pulumi up` waits for the result, and fails if a GPU is below its threshold."""
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
         """The pod of each pool's Job."""

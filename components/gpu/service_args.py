@@ -130,8 +130,7 @@ class ScalingArgs(Checked):
             "ScaledObject spec.cooldownPeriod",
         ),
     ] = 300
-    """How many seconds the metric must be low before pods are removed; more than a model needs to
-    load."""
+    """Seconds for which the metric must be low before pods are removed: more than a model loads."""
 
     ORDERS: ClassVar = (Order("min_replicas", "max_replicas"),)
 

@@ -117,8 +117,7 @@ class VolumeArgs(Checked):
     ] = None
     """A file of the node, for images of nodes that provide a file that the container needs."""
     read_only: Annotated[bool | None, Sent("PodSpec containers[].volumeMounts[].readOnly")] = None
-    """Whether the volume is mounted read-only; by default, it is, except `memory` and
-    `disk`."""
+    """Whether it is mounted read-only; by default, it is, except `memory` and `disk`."""
 
     @rule
     def _check_source(self) -> None:
