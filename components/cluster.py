@@ -14,8 +14,9 @@ from .catalog.accelerators import GPUS
 from .catalog.metrics import Source
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .schema.decode import NAMESPACE, at
-from .schema.limits import LABEL_KEY, LABEL_VALUE, Checked, Example, never
+from .schema.limits import LABEL_KEY, LABEL_VALUE, Example
 from .schema.refusal import Refusals, refuse
+from .schema.rules import Checked, never
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
 # second to import.

@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from ..catalog import kubernetes as names
 from ..catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES, too_broad
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, Checked, Limit, matching, only, pattern, rule
+from ..schema.limits import DNS_LABEL, UNIQUE, Limit, matching, pattern
 from ..schema.refusal import Keys, Refusal, collected, refuse
+from ..schema.rules import Checked, only, rule
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """The ARN of a key, not an alias: EKS returns the key's ARN for an alias; IAM ignores aliases."""

@@ -10,8 +10,9 @@ from annotated_types import Ge, Interval, Le, MinLen
 from ..cluster import GpuPool
 from ..schema.decode import unknown
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, Checked, matching, rule
+from ..schema.limits import DNS_LABEL, UNIQUE, matching
 from ..schema.refusal import Refusal, Refusals, refuse
+from ..schema.rules import Checked, rule
 
 _GROUP = matching(
     "a group of yours; give a name that does not begin with system:",

@@ -18,8 +18,8 @@ from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
 from ..schema.decode import at, decode_map, read_partly, unknown
-from ..schema.limits import is_given
 from ..schema.refusal import UNKNOWN_POOL, Keys, Refusals, refuse
+from ..schema.rules import is_given
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
 

@@ -12,8 +12,9 @@ from ..cluster import GpuPool
 from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Checked, Example, Hint, rule
+from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint
 from ..schema.refusal import Keys, Refusal, raised, refuse
+from ..schema.rules import Checked, rule
 from .batch_args import QueueArgs
 
 COHORT = "teams"

@@ -13,8 +13,9 @@ from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..gpu.resources_args import impossible
 from ..schema.effect import Sent, Silent
-from ..schema.limits import VARIABLE, Hint, Limit, never, none_of, refusal, rule
+from ..schema.limits import VARIABLE, Hint, Limit, none_of, refusal
 from ..schema.refusal import Refusal, collected, raised, refuse
+from ..schema.rules import never, rule
 from .batch_args import QueueRequest
 
 _PLACE = Sent("JobSet spec.replicatedJobs[].template.spec.template.metadata.annotations")

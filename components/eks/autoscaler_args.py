@@ -10,8 +10,9 @@ from annotated_types import Ge, Interval
 from ..catalog import images
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import IMAGE, Checked, Limit, matching, pattern
+from ..schema.limits import IMAGE, Limit, matching, pattern
 from ..schema.refusal import Refusal, collected, refuse
+from ..schema.rules import Checked
 
 Duration = Annotated[
     str,

@@ -18,21 +18,10 @@ from ..catalog.eks_addons import ADDONS
 from ..scalers import SCALERS
 from ..schema.decode import at
 from ..schema.effect import Sent
-from ..schema.limits import (
-    DNS_LABEL,
-    UNIQUE,
-    Checked,
-    Example,
-    Hint,
-    Limit,
-    Order,
-    matching,
-    never,
-    one_of,
-    rule,
-)
+from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, matching, one_of
 from ..schema.on_change import NEVER, OnChange, kept
-from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, refuse
+from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, raised, refuse
+from ..schema.rules import Checked, Order, is_given, never, rule
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
 from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced
@@ -288,26 +277,14 @@ class EksClusterArgs(Checked):
     @staticmethod
     def check_given(given: Mapping[str, Any]) -> None:
         """Raises ValueError for options of a scaler that is not used, even if they are empty."""
-        check_options(
-            given.get("scaler", "cluster-autoscaler"),
-            autoscaler="autoscaler" in given,
-            karpenter="karpenter" in given,
-        )
+        options = {key: key in given for key in ("autoscaler", "karpenter")}
+        check_options(given.get("scaler", "cluster-autoscaler"), **options)
 
     @rule
-    def _check_options(self) -> None:
-        check_options(
-            self.scaler,
-            autoscaler=self.autoscaler != EksAutoscalerArgs(),
-            karpenter=self.karpenter != EksKarpenterArgs(),
-        )
-
-    @rule
-    def _check_tags(self) -> None:
-        check_tags(self.tags, self.scaler)
-
-    @rule
-    def _check_cpu_pools(self) -> None:
+    def _check_parts(self) -> Iterator[Refusal]:
+        given = {key: is_given(self, key) for key in ("autoscaler", "karpenter")}
+        yield from raised(lambda: check_options(self.scaler, **given))
+        yield from raised(lambda: check_tags(self.tags, self.scaler))
         check_places(self.cpu_pools, self.network.places)
 
     @rule

@@ -12,9 +12,10 @@ from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import POOL_NAME, UNIQUE, Checked, Hint, Limit, Order, rule
+from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit
 from ..schema.on_change import Verdict
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, Order, rule
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .pool_labels import NodeLabels, check_taints
 

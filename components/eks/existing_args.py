@@ -12,9 +12,10 @@ from ..access.service_accounts import KMS_ARN
 from ..catalog import eks as catalog
 from ..scalers import SCALERS
 from ..schema.effect import Sent
-from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Checked, Example, Hint, matching, never, rule
+from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Example, Hint, matching
 from ..schema.on_change import OnChange
-from ..schema.refusal import Keys, Refusal, refuse
+from ..schema.refusal import Keys, Refusal, raised, refuse
+from ..schema.rules import Checked, never, rule
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
     NAME,
@@ -162,8 +163,10 @@ class EksExistingClusterArgs(Checked):
         return supported(date.today(), self.autoscaler) if key == "version" else None
 
     @rule
-    def _check_users(self) -> None:
-        check_principals(self.users)
+    def _check_parts(self) -> Iterator[Refusal]:
+        yield from raised(lambda: check_principals(self.users))
+        yield from raised(lambda: check_tags(self.tags, self.scaler))
+        check_places(self.cpu_pools, self.network.places)
 
     @rule
     def _check_endpoint(self) -> None:
@@ -177,10 +180,6 @@ class EksExistingClusterArgs(Checked):
     def _check_options(self) -> None:
         given = {key: getattr(self, key) is not None for key in ("autoscaler", "karpenter")}
         check_options(self.scaler, **given)
-
-    @rule
-    def _check_tags(self) -> None:
-        check_tags(self.tags, self.scaler)
 
     @rule
     def _check_groups(self) -> None:
@@ -202,10 +201,6 @@ class EksExistingClusterArgs(Checked):
                 if others
                 else "is only for a Karpenter that the cluster already has; drop it"
             )
-
-    @rule
-    def _check_cpu_pools(self) -> None:
-        check_places(self.cpu_pools, self.network.places)
 
     @rule
     def _check_cni(self) -> Iterator[Refusal]:

@@ -9,8 +9,9 @@ from annotated_types import Interval
 
 from ..catalog import images
 from ..schema.effect import Sent
-from ..schema.limits import IMAGE, Checked, matching, rule, seconds
+from ..schema.limits import IMAGE, matching, seconds
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, rule
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
 _DURATION = Annotated[

@@ -12,9 +12,10 @@ from ..access.addresses import cidr, is_private
 from ..catalog import eks as catalog
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import UNIQUE, Checked, Hint, matching, rule
+from ..schema.limits import UNIQUE, Hint, matching
 from ..schema.on_change import NEVER, OnChange, if_longer
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, rule
 from . import regions
 
 SubnetId = Annotated[

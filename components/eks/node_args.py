@@ -15,15 +15,14 @@ from ..schema.limits import (
     QUANTITY,
     QUANTITY_OR_ZERO,
     UNIQUE,
-    Checked,
     Limit,
     matching,
     one_of,
-    rule,
     sysctl_for_pods,
 )
 from ..schema.on_change import Loss, OnChange
 from ..schema.refusal import Refusal, refuse
+from ..schema.rules import Checked, rule
 
 _USER_DATA = 12 * 1024
 """EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read

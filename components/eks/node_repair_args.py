@@ -10,8 +10,9 @@ from annotated_types import Ge, Interval
 from ..catalog.accelerators import GPUS
 from ..catalog.data_sheets import DATA_SHEETS
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Limit, instead_of, rule
+from ..schema.limits import Limit
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, instead_of, rule
 
 Count = Annotated[int, Ge(1)]
 Percentage = Annotated[int, Interval(ge=1, le=100)]

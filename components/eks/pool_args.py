@@ -17,21 +17,10 @@ from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at, camel, shown
 from ..schema.effect import Sent, Silent
 from ..schema.fallback import check_keys
-from ..schema.limits import (
-    UNIQUE,
-    Checked,
-    Example,
-    Hint,
-    Limit,
-    Order,
-    instead_of,
-    never,
-    none_of,
-    one_of,
-    rule,
-)
+from ..schema.limits import UNIQUE, Example, Hint, Limit, none_of, one_of
 from ..schema.on_change import OnChange
-from ..schema.refusal import Range, Refusal, Refusals, collected, refuse
+from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
+from ..schema.rules import Checked, Order, instead_of, never, rule
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
@@ -445,23 +434,16 @@ class EksGpuNodeGroupArgs(Checked):
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
         places, refusals = self._places_in(cluster), Refusals()
         auto_mode = SCALERS[cluster.scaler].serves_system
-        with refusals:
-            check_scaler(self, cluster.scaler, type(cluster))
-        refusals.each(self._check_topology)
-        with refusals:
-            reservations.check_scaler(self.reservation, cluster.scaler)
-        with refusals:
-            if self.fallback:
-                self._check_fallback(name, cluster)
-        if auto_mode:
-            refusals.each(self._check_auto_mode)
-            with refusals:
-                at("karpenter", self.karpenter.check_auto_mode)
-        with refusals:
-            most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
-            check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most)
-        with refusals:
-            self._check_in(cluster, places)
+        most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
+        refusals.each(
+            lambda: check_scaler(self, cluster.scaler, type(cluster)),
+            self._check_topology,
+            lambda: reservations.check_scaler(self.reservation, cluster.scaler),
+            lambda: self._check_fallback(name, cluster),
+            *([self._check_auto_mode] if auto_mode else []),
+            lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
+            lambda: self._check_in(cluster, places),
+        )
         refusals.check()
         pool = self.gpu_pool(name, cluster.scaler)
         if self.os == "bottlerocket":
@@ -478,6 +460,8 @@ class EksGpuNodeGroupArgs(Checked):
         )
 
     def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
+        if not self.fallback:
+            return
         if not SCALERS[cluster.scaler].node_groups:
             reservations.check_order(self.fallback)
             return
@@ -514,6 +498,7 @@ class EksGpuNodeGroupArgs(Checked):
                     allowed=allowed,
                     remedy="lower it, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
+        at("karpenter", self.karpenter.check_auto_mode)
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
@@ -814,21 +799,13 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     @rule
-    def _check_desired(self) -> None:
-        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-
-    @rule
-    def _check_choices(self) -> None:
-        reservations.check_choices(self.fallback)
-
-    @rule
-    def _check_bought(self) -> None:
+    def _check_parts(self) -> Iterator[Refusal]:
+        yield from raised(lambda: check_desired(self.desired_nodes, self.min_nodes, self.max_nodes))
+        yield from raised(lambda: reservations.check_choices(self.fallback))
+        yield from raised(lambda: check_taints(self.taints, self.startup_taints))
+        yield from raised(lambda: check_user_data(self.user_data, self.os))
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
-
-    @rule
-    def _check_taints(self) -> None:
-        check_taints(self.taints, self.startup_taints)
 
     @rule
     def _check_tags(self) -> None:
@@ -839,10 +816,6 @@ class EksGpuNodeGroupArgs(Checked):
                 f"{len(self.labels)} labels and {taints} taints exceed the tags of an Auto Scaling "
                 f"group; allowed: {most} together"
             )
-
-    @rule
-    def _check_user_data(self) -> None:
-        check_user_data(self.user_data, self.os)
 
 
 def _shape(row: catalog.InstanceType) -> str:

@@ -8,8 +8,9 @@ from annotated_types import Interval
 
 from ..catalog.accelerators import GPUS
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Limit
+from ..schema.limits import Limit
 from ..schema.refusal import refuse
+from ..schema.rules import Checked
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 62)

@@ -11,8 +11,9 @@ from ..access.service_accounts import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, UNIQUE, Checked, Example, Hint, Limit, only, pattern, rule
+from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, pattern
 from ..schema.refusal import Keys, Refusal, refuse
+from ..schema.rules import Checked, only, rule
 
 # IAM Identity Center's roles have a path:
 # docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html, 2026-11-26.

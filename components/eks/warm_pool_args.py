@@ -12,8 +12,9 @@ from annotated_types import Ge
 
 from ..catalog import eks as catalog
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Example, Fits, Hint, Limit, one_of
+from ..schema.limits import Example, Hint, Limit, one_of
 from ..schema.refusal import Range, Refusal, collected, refuse
+from ..schema.rules import Checked, Fits
 
 _STATES = ("stopped", "running")
 

@@ -13,8 +13,9 @@ import yaml
 from ..kube import credentials
 from ..schema.decode import MaybeOutput
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, Checked, instead_of
+from ..schema.limits import DNS_LABEL
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, instead_of
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",

@@ -9,8 +9,9 @@ from annotated_types import Ge, Interval, MinLen
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..scalers import SCALERS
 from ..schema.effect import Sent, Silent
-from ..schema.limits import LABEL_VALUE, Checked, Fits, Hint, Labels, never
+from ..schema.limits import LABEL_VALUE, Hint, Labels
 from ..schema.refusal import Range
+from ..schema.rules import Checked, Fits, never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from ..catalog import gke as catalog
 from ..catalog.dates import holds
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import POOL_NAME, UNIQUE, Checked, Limit, Order, matching, pattern, rule
+from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
 from ..schema.on_change import Kept, OnChange, Verdict, kept
 from ..schema.refusal import Refusal, refuse
+from ..schema.rules import Checked, Order, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs

@@ -12,17 +12,9 @@ from ..catalog import gke as catalog
 from ..cluster import POOL_LABEL, Taint
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import (
-    LABEL_KEY,
-    LABEL_VALUE,
-    UNIQUE,
-    Checked,
-    Limit,
-    Order,
-    matching,
-    node_label_key,
-)
+from ..schema.limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, matching, node_label_key
 from ..schema.on_change import Verdict
+from ..schema.rules import Checked, Order
 
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 

@@ -9,9 +9,10 @@ from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..schema.effect import Sent, Silent
-from ..schema.limits import BASE64, POOL_NAME, Checked, Limit, matching, never, only, rule
+from ..schema.limits import BASE64, POOL_NAME, Limit, matching
 from ..schema.on_change import OnChange
 from ..schema.refusal import Refusal, raised, refuse
+from ..schema.rules import Checked, never, only, rule
 from .cluster_args import (
     LABEL_KEY,
     LABEL_VALUE,

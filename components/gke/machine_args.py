@@ -10,9 +10,10 @@ from annotated_types import Ge
 from ..catalog import gke as catalog
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Example, Limit, pattern, rule
+from ..schema.limits import Example, Limit, pattern
 from ..schema.on_change import OnChange
 from ..schema.refusal import Range, Refusal, refuse, unknown_value
+from ..schema.rules import Checked, rule
 
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 

@@ -13,8 +13,9 @@ from dateutil.rrule import rrulestr
 
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Example, Limit, matching, pattern, rule
+from ..schema.limits import Example, Limit, matching, pattern
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, rule
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANT = re.compile(

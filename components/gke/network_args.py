@@ -9,9 +9,10 @@ from typing import Annotated
 from ..access.addresses import cidr
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import Checked, matching, rule
+from ..schema.limits import matching
 from ..schema.on_change import NEVER, OnChange
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, rule
 from .immutable import unless_grown
 from .sign_in import PROJECT
 

@@ -22,19 +22,16 @@ from ..schema.effect import Sent
 from ..schema.limits import (
     DURATION,
     UNIQUE,
-    Checked,
-    Fits,
     Limit,
     between,
     matching,
     one_of,
-    only,
-    rule,
     seconds,
     sysctl_for_pods,
 )
 from ..schema.on_change import Kept, OnChange, Verdict
 from ..schema.refusal import Range, Refusal, collected, refuse
+from ..schema.rules import Checked, Fits, only, rule
 
 _PERCENT = Interval(ge=10, le=85)
 _LOG_SIZE = matching("a size in Ki, Mi or Gi such as 50Mi", re.compile(r"[1-9][0-9]*[KMG]i"))

@@ -30,22 +30,10 @@ from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at
 from ..schema.effect import Sent
 from ..schema.fallback import check_keys, dearest
-from ..schema.limits import (
-    IMAGE,
-    LABEL_KEY,
-    LABEL_VALUE,
-    UNIQUE,
-    Fits,
-    Hint,
-    Order,
-    never,
-    node_label_key,
-    one_of,
-    only,
-    rule,
-)
+from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_label_key, one_of
 from ..schema.on_change import OnChange, kept
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
+from ..schema.rules import Fits, Order, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
@@ -348,12 +336,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     check_given = staticmethod(check_keys)
 
     @rule
-    def _check_bought(self) -> None:
-        reservations.check(self.order, self.reservation)
-
-    @rule
-    def _check_labels(self) -> None:
-        _ = self._discovered
+    def _check_parts(self) -> Iterator[Refusal]:
+        yield from raised(lambda: reservations.check(self.order, self.reservation))
+        yield from raised(lambda: self._discovered)
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
         block, _, inner = key.partition(".")

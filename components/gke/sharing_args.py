@@ -9,8 +9,8 @@ from annotated_types import Interval
 from ..catalog import gke as catalog
 from ..cluster import Sharing
 from ..schema.effect import Sent
-from ..schema.limits import Checked
 from ..schema.refusal import Range, Refusal, collected, refuse
+from ..schema.rules import Checked
 
 _CLIENTS = Range(catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS)
 

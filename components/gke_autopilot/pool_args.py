@@ -17,8 +17,9 @@ from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.fallback import check_keys
-from ..schema.limits import Checked, Example, Fits, Limit, rule
+from ..schema.limits import Example, Limit
 from ..schema.refusal import Refusal, refuse
+from ..schema.rules import Checked, Fits, rule
 from .cluster_args import GkeAutopilotArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}

@@ -9,8 +9,9 @@ from annotated_types import Ge, MinLen
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..schema.effect import Sent
-from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Checked, Env
+from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env
 from ..schema.refusal import Refusal, collected, raised, refuse
+from ..schema.rules import Checked
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
 from .resources_args import ResourcesArgs, check_room, impossible

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..catalog.data_sheets import DATA_SHEETS, DataSheet
-from ..schema.limits import Checked, Limit
+from ..schema.limits import Limit
+from ..schema.rules import Checked
 
 _Share = Annotated[
     float | None,

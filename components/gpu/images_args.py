@@ -6,7 +6,8 @@ from typing import Annotated
 
 from ..catalog import kubernetes as names
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Limit, pattern
+from ..schema.limits import Limit, pattern
+from ..schema.rules import Checked
 
 
 def _not_a_registry(registry: str) -> str | None:

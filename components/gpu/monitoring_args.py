@@ -10,8 +10,9 @@ from annotated_types import Interval
 from ..catalog.metrics import Source
 from ..cluster import Metrics
 from ..schema.effect import Sent
-from ..schema.limits import Checked, Labels, matching, only
+from ..schema.limits import Labels, matching
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, only
 
 CHANNEL = matching(
     "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",

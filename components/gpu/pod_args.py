@@ -11,18 +11,9 @@ from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import unknown
 from ..schema.effect import Sent
-from ..schema.limits import (
-    CONFIG_KEY,
-    DNS_LABEL,
-    IMAGE,
-    SUBDOMAIN,
-    VARIABLE,
-    Checked,
-    Env,
-    Hint,
-    rule,
-)
+from ..schema.limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint
 from ..schema.refusal import Keys, Refusal, Refusals, refuse
+from ..schema.rules import Checked, rule
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 

@@ -7,8 +7,9 @@ from typing import Annotated
 from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import camel
-from ..schema.limits import QUANTITY, Checked
+from ..schema.limits import QUANTITY
 from ..schema.refusal import Refusal, refuse
+from ..schema.rules import Checked
 
 RESOURCES = {"cpu": "cpu", "memory": "memory", "ephemeral_storage": "ephemeral-storage"}
 """Field of `ResourcesArgs` -> the resource in a container's `resources`."""

@@ -10,21 +10,9 @@ from annotated_types import Ge, Interval, MinLen
 from ..cluster import GpuPool
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.limits import (
-    DNS_LABEL,
-    QUANTITY,
-    SUBDOMAIN,
-    UNIQUE,
-    Checked,
-    Example,
-    Labels,
-    Limit,
-    Order,
-    matching,
-    never,
-    rule,
-)
+from ..schema.limits import DNS_LABEL, QUANTITY, SUBDOMAIN, UNIQUE, Example, Labels, Limit, matching
 from ..schema.refusal import Range, refuse
+from ..schema.rules import Checked, Order, never, rule
 from .workload_args import GpuPodArgs
 
 _PATH = matching("a path such as /health", re.compile(r"/\S*"))

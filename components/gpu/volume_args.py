@@ -11,8 +11,9 @@ from ..access.service_accounts import BUCKET_NAME
 from ..catalog import kubernetes as names
 from ..kube import quantity
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Checked, Limit, none_of, rule
+from ..schema.limits import DNS_LABEL, QUANTITY, SIZE, SUBDOMAIN, Limit, none_of
 from ..schema.refusal import refuse
+from ..schema.rules import Checked, rule
 
 VolumeName = Annotated[
     str,

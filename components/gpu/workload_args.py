@@ -12,8 +12,9 @@ from ..cluster import GPU_RESOURCE, GpuPool
 from ..kube import quantity
 from ..schema.decode import shown
 from ..schema.effect import Sent, Silent
-from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching, only, rule
+from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
 from ..schema.refusal import Refusal, collected, raised, refuse
+from ..schema.rules import only, rule
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 from .resources_args import impossible

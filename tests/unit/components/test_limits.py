@@ -23,21 +23,19 @@ from gpu_cluster.components.schema.limits import (
     SUBDOMAIN,
     UNIQUE,
     VARIABLE,
-    Checked,
     Example,
     Hint,
     Limit,
-    _refusals,
     fragment,
     matching,
-    never,
     node_label_key,
     none_of,
     one_of,
-    only,
     refusal,
+    refusals_of,
     unwrapped,
 )
+from gpu_cluster.components.schema.rules import Checked, never, only
 from quality import keys
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
@@ -178,7 +176,7 @@ def test_the_example_of_a_missing_key_is_accepted(where: str) -> None:
     inner, _ = keys.nested(type_hints(owner)[name])
     if inner is not None:
         decode("example", inner, value)
-    assert [*_refusals(type_hints(owner, include_extras=True)[name], value)] == []
+    assert [*refusals_of(type_hints(owner, include_extras=True)[name], value)] == []
 
 
 def values_of(kind: Any, limits: Sequence[Any]) -> Sequence[Any]:

@@ -76,7 +76,7 @@ _COMPARED = re.compile(
 )
 _COMPARES = {
     # Options of one scaler, given with another.
-    "components/eks/cluster_args.py": 4,
+    "components/eks/cluster_args.py": 3,
     "components/eks/existing_args.py": 1,
     "components/eks/reservation.py": 1,
     "components/gke/cluster_args.py": 1,
