@@ -5,7 +5,7 @@ import re
 from gpu_cluster.stacks.outcome import CheckError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.ya?ml")
+_FILE = re.compile(r"(.*/|)Pulumi\.(.+)\.ya?ml")
 
 
 class StackError(CheckError):
@@ -19,7 +19,8 @@ def stack_name(text: str) -> str:
     begins with a period or a hyphen, or has two periods in a row, would be a path or a flag here.
     """
     if file := _FILE.fullmatch(text):
-        raise StackError(f"{text!r} is the file of a stack: give its name, {file[1]}")
+        elsewhere = "" if file[1] in ("", "./") else ", once it is in the folder of Pulumi.yaml"
+        raise StackError(f"{text!r} is the file of a stack: give its name, {file[2]}{elsewhere}")
     if not NAME.fullmatch(text) or ".." in text:
         raise StackError(
             f"{text!r} is not a valid stack name: give letters, digits, hyphens, underscores and "

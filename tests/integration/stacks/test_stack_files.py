@@ -109,7 +109,8 @@ def refused(line: list[str], printed: pytest.CaptureFixture[str]) -> str:
     ("given", "says"),
     [
         ("nosuch", "there is no Pulumi.nosuch.yaml: the stacks here"),
-        ("./Pulumi.dev.yaml", "'./Pulumi.dev.yaml' is the file of a stack: give its name, dev"),
+        ("./Pulumi.dev.yaml", "dev.yaml' is the file of a stack: give its name, dev (see"),
+        ("../Pulumi.m60.yaml", "give its name, m60, once it is in the folder of Pulumi.yaml"),
         ("../dev", "'../dev' is not a valid stack name: give letters"),
     ],
 )
