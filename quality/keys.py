@@ -277,8 +277,8 @@ def _type(hint: Any) -> str:
 
 
 def _plural(hint: Any) -> str:
-    one = _type(hint)
-    return one if one.startswith("`") else f"{one}s"
+    word = _type(hint)
+    return word if word.startswith("`") else f"{word}s"
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:

@@ -63,7 +63,7 @@ def tries(
             least = known.get("minimum", 1)
             derived += _near(start) if start is not None else [setting.kind(least + 1), least]
     if also is not None:
-        derived += [*choices(setting.kind), *also, *(near for each in also for near in _near(each))]
+        derived += [*choices(setting.kind), *also, *(near for item in also for near in _near(item))]
     if random and setting.kind is int and "minimum" in known:
         most = known["minimum"] + 9
         derived.append(random.randint(known["minimum"], min(known.get("maximum", most), most)))
@@ -79,5 +79,5 @@ def _near(value: Any) -> list[Any]:
     if isinstance(value, str):
         return [f"{value}x"]
     if isinstance(value, list):
-        return [value[:-1], [*value, *(_near(each)[0] for each in value[-1:])]]
-    return [{name: _near(each)[0] for name, each in value.items()}, {}]
+        return [value[:-1], [*value, *(_near(inner)[0] for inner in value[-1:])]]
+    return [{name: _near(item)[0] for name, item in value.items()}, {}]

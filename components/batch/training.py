@@ -203,7 +203,7 @@ def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
     metadata = workers["template"]["spec"]["template"]["metadata"]
     return annotation_paths(
         "spec.replicatedJobs[0].template.spec.template",
-        [each for each in metadata.get("annotations", {}) if "-topology" not in each],
+        [key for key in metadata.get("annotations", {}) if "-topology" not in key],
     )
 
 

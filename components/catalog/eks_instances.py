@@ -33,8 +33,8 @@ LOCATED_FAMILIES: Final = (
 
 _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
-        name: each
-        for each, names in {
+        name: row
+        for row, names in {
             (2, 4): "g4ad.xlarge g4ad.2xlarge",
             (2, 10): "g6f.large",
             (2, 50): "p5.48xlarge p5e.48xlarge",
@@ -176,7 +176,7 @@ def _cpu(family: str, sizes: str, large: float) -> Iterator[InstanceType]:
             vcpu=vcpu,
             memory_gib=share * 2 * _GIB_PER_VCPU[family[0]],
             interfaces=_INTERFACES.get(name)
-            or next(each for most, each in _CPU_INTERFACES[ends].items() if vcpu <= most),
+            or next(rate for most, rate in _CPU_INTERFACES[ends].items() if vcpu <= most),
             arch="arm64" if family[2:3] == "g" else "amd64",
             on_demand=round(large * share, 5),
             quota="standard",

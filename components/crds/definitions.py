@@ -40,7 +40,7 @@ def declare(
     """
     declared: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
-        read(source), key=lambda one: one["metadata"]["name"] != FIRST[source]
+        read(source), key=lambda definition: definition["metadata"]["name"] != FIRST[source]
     ):
         name = definition["metadata"]["name"]
         conversion = {"conversion": conversions[name]} if name in conversions else {}

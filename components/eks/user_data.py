@@ -101,7 +101,7 @@ def bottlerocket(
             "cluster-certificate": bootstrap.ca_certificate,
             "cluster-dns-ip": str(network[10]),
             "node-labels": dict(bootstrap.labels),
-            "node-taints": {each.key: [f"{each.value}:{each.effect}"] for each in bootstrap.taints},
+            "node-taints": {item.key: [f"{item.value}:{item.effect}"] for item in bootstrap.taints},
         }
     for key, value in (kubelet.settings if kubelet else {}).items():
         # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.

@@ -50,7 +50,7 @@ class GkeStorage(pulumi.ComponentResource):
     ) -> None:
         """`classes`: keys of the catalog's `STACK_CLASSES`; `network`: `projects/...`."""
         super().__init__("gpu-cluster:gke:Storage", name, None, opts)
-        rows = {each: catalog.STACK_CLASSES[each] for each in sorted(classes)}
+        rows = {name: catalog.STACK_CLASSES[name] for name in sorted(classes)}
         api: list[pulumi.Resource] = []
         if any(volume.driver == catalog.FILESTORE for volume in rows.values()):
             api.append(
@@ -63,11 +63,11 @@ class GkeStorage(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self),
                 )
             )
-        for each, volume in rows.items():
+        for class_name, volume in rows.items():
             files = volume.driver == catalog.FILESTORE
             kubernetes.storage.v1.StorageClass(
-                each,
-                metadata={"name": each},
+                class_name,
+                metadata={"name": class_name},
                 provisioner=volume.driver,
                 parameters={**volume.parameters, **(_in_network(args, network) if files else {})},
                 # A volume is created in the zone of its pod, which is not known before the pod is

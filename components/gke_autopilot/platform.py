@@ -86,7 +86,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(
-            cluster, ready=[*cluster.ready, *(each.compute_class for each in classes)]
+            cluster, ready=[*cluster.ready, *(pool.compute_class for pool in classes)]
         )
     declare_storage(
         runs,

@@ -167,5 +167,5 @@ def _volumes(group: Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDi
 
 def _tolerations(pools: Sequence[GpuPool]) -> list[Toleration]:
     every_gpu = Toleration(key=GPU_RESOURCE)
-    others = [one for pool in pools for one in pool.tolerations if one.key != GPU_RESOURCE]
+    others = [taint for pool in pools for taint in pool.tolerations if taint.key != GPU_RESOURCE]
     return list(dict.fromkeys([every_gpu, *others]))

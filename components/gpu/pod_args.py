@@ -185,7 +185,7 @@ class PodArgs(Checked):
     @property
     def claims(self) -> Mapping[str, str]:
         """Volume -> the stack's claim behind it, which must not be deleted before the pods."""
-        return {name: one.claim for name, one in self.volumes.items() if one.claim is not None}
+        return {name: vol.claim for name, vol in self.volumes.items() if vol.claim is not None}
 
     @rule
     def _check_volumes(self) -> Iterator[Refusal]:

@@ -142,7 +142,7 @@ class GpuService(pulumi.ComponentResource):
 def _callers(args: ServiceArgs) -> Any:
     """The pods of its own and of other namespaces. The kubelet's probes are always allowed."""
     others = [
-        {"namespace_selector": {"match_labels": {_NAMESPACE_NAME: each}}} for each in args.callers
+        {"namespace_selector": {"match_labels": {_NAMESPACE_NAME: who}}} for who in args.callers
     ]
     return [{"pod_selector": {}}, *others]
 

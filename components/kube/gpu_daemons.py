@@ -47,7 +47,7 @@ def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "oth
     paths = host_paths(spec)
     if _COS_DRIVER in paths:
         return "cos"
-    tags = [str(get(one, "image")).rpartition(":")[2] for one in each(spec, "containers")]
+    tags = [str(get(part, "image")).rpartition(":")[2] for part in each(spec, "containers")]
     return "ubuntu" if "/boot" in paths or any("-ubuntu" in tag for tag in tags) else "other"
 
 
@@ -57,7 +57,7 @@ def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:
         None if path is UNKNOWN else str(path).rstrip("/") == PLUGIN_SOCKETS
         for path in (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
     )
-    theirs = _any_container(spec, lambda one: _runs(one, _PLUGIN_NAME, _PLUGIN_IMAGE))
+    theirs = _any_container(spec, lambda part: _runs(part, _PLUGIN_NAME, _PLUGIN_IMAGE))
     return all_of([sockets, theirs])
 
 

@@ -69,10 +69,10 @@ def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perha
     ])  # fmt: skip
 
 
-def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
+def requirement(term: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
     """Whether one of `matchExpressions` matches these labels; None if not known."""
-    key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
-    if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
+    key, operator, values = get(term, "key"), get(term, "operator"), each(term, "values")
+    if term is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None
     if not _readable(operator, values):
         return False
@@ -108,10 +108,10 @@ def _readable(operator: Any, values: list[Any]) -> bool:
             return False
 
 
-def _field(one: Any, name: str | None) -> bool | None:
+def _field(term: Any, name: str | None) -> bool | None:
     """Whether one of `matchFields` matches; only `metadata.name` is supported."""
-    key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
-    if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
+    key, operator, values = get(term, "key"), get(term, "operator"), each(term, "values")
+    if term is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None
     if operator not in ("In", "NotIn") or len(values) != 1:
         return False

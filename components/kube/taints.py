@@ -54,7 +54,7 @@ def _matches(toleration: Any, key: str, value: str, effect: str) -> bool | None:
         case "Exists":
             return True
         case "Gt" | "Lt" if _INTEGER.fullmatch(str(its_value)) and _INTEGER.fullmatch(value):
-            bound, there = int(its_value), int(value)
-            return there > bound if operator == "Gt" else there < bound
+            bound, label = int(its_value), int(value)
+            return label > bound if operator == "Gt" else label < bound
         case _:
             return False

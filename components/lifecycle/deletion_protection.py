@@ -30,7 +30,7 @@ class DeletionProtection(pulumi.ComponentResource):
         Without protection it depends on none of them: it has to be registered as unprotected even
         in an update that ends early because some workload of the stack fails.
         """
-        settings = next((one for one in resources if isinstance(one, LastingSettings)), None)
+        settings = next((row for row in resources if isinstance(row, LastingSettings)), None)
         others = [resource for resource in resources if isinstance(resource, pulumi.CustomResource)]
         super().__init__(
             "gpu-cluster:cluster:DeletionProtection",
@@ -79,11 +79,11 @@ def recording(found: list[pulumi.Resource]) -> pulumi.ResourceTransformation:
         found.append(args.resource)
         if opts.parent:
             children.setdefault(opts.parent, []).append(args.resource)
-        waits = {one for one in (opts.provider, opts.deleted_with, opts.parent) if one in implied}
+        waits = {row for row in (opts.provider, opts.deleted_with, opts.parent) if row in implied}
         waits.update(*(implied[wait] for wait in waits))
-        wanted = [one for one in dict.fromkeys(custom(opts.depends_on or [])) if one not in waits]
-        further = set[pulumi.Resource]().union(*(implied.get(one, ()) for one in wanted))
-        opts.depends_on = [one for one in wanted if one not in further]
+        wanted = [row for row in dict.fromkeys(custom(opts.depends_on or [])) if row not in waits]
+        further = set[pulumi.Resource]().union(*(implied.get(resource, ()) for resource in wanted))
+        opts.depends_on = [item for item in wanted if item not in further]
         implied[args.resource] = waits | further | set(wanted)
         return pulumi.ResourceTransformationResult(args.props, opts)
 

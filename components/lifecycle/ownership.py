@@ -47,9 +47,9 @@ def annotated(
     return pulumi.ResourceTransformationResult(props, args.opts)
 
 
-def owner_of(one: Mapping[str, Any] | None) -> str | None:
+def owner_of(inputs: Mapping[str, Any] | None) -> str | None:
     """The stack that declares an object, `<project>/<stack>`; None for a user's object."""
-    metadata = (one or {}).get("metadata") or {}
+    metadata = (inputs or {}).get("metadata") or {}
     owner: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
     return owner
 

@@ -73,9 +73,9 @@ def warn(
     differ = [
         # AWS sets the number of a template's version, which is unknown in a preview: without it,
         # preview and update show the same text.
-        f"{one}{'' if one == 'launchTemplate.version' else _values(before, after)}"
+        f"{path}{'' if path == 'launchTemplate.version' else _values(before, after)}"
         for root in properties
-        for one, before, after in _changed(root, _at(old, root), _at(new, root), in_place)
+        for path, before, after in _changed(root, _at(old, root), _at(new, root), in_place)
     ]
     if differ:
         least, most = nodes

@@ -281,7 +281,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
         with checked:
             at(path, check, args)
     for first in refused.values():
-        refusals.add(*(narrowed(each, args, *each.path[len(path) :]) for each in first.every))
+        refusals.add(*(narrowed(item, args, *item.path[len(path) :]) for item in first.every))
     refusals.add(*checked)
     if partly is None:
         raise refusals.first()

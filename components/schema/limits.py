@@ -110,7 +110,7 @@ def matching(
 
 def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
     """For JSON Schema: the whole value has to match, in ECMA-262, which has no named groups."""
-    texts = [one.pattern.removeprefix("^").removesuffix("$") for one in patterns]
+    texts = [limit.pattern.removeprefix("^").removesuffix("$") for limit in patterns]
     return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
 
 

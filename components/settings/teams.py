@@ -83,16 +83,16 @@ def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> No
         """The first team with this person, and where; a role is in all of its sessions."""
         person, session = _person(member)
         before = owners.setdefault(person, {})
-        same = [one for other, one in before.items() if session in ("", other) or not other]
+        same = [entry for other, entry in before.items() if session in ("", other) or not other]
         before.setdefault(session, (name, key))
-        return next((one for one in same if one[0] != name), (name, key))
+        return next((row for row in same if row[0] != name), (name, key))
 
     members = [
         (name, f"{PATH}.{name}.members[{position}]", member)
         for name, team in teams.items()
         for position, member in enumerate(team.members)
     ]
-    for name, key, member in sorted(members, key=lambda one: one[2].startswith("group:")):
+    for name, key, member in sorted(members, key=lambda member: member[2].startswith("group:")):
         first, at_key = owner(member, name, key)
         if first != name:
             raise refuse(key, member)(
@@ -143,8 +143,8 @@ def in_team(refusal: Refusal, kind: type[Any], teams: Mapping[str, TeamArgs]) ->
         return next((member for user, member in members.items() if path[:5] == user), path)
 
     refusals = Refusals()
-    for each in refusal.every:
-        refusals.add(each.but(path=moved(each.path), other=moved(each.other)))
+    for item in refusal.every:
+        refusals.add(item.but(path=moved(item.path), other=moved(item.other)))
     return refusals.first()
 
 
@@ -221,5 +221,5 @@ def with_namespaces(
     namespaces: Mapping[str, NamespaceArgs], teams: Mapping[str, TeamArgs]
 ) -> Mapping[str, NamespaceArgs]:
     """The namespaces of the block together with those of the teams."""
-    of_teams = {one for name, team in teams.items() for one in namespaces_of(name, team)}
+    of_teams = {item for name, team in teams.items() for item in namespaces_of(name, team)}
     return {**namespaces, **{name: NamespaceArgs() for name in sorted(of_teams - {*namespaces})}}

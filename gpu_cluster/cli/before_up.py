@@ -32,11 +32,11 @@ def validate(stack: str, as_json: bool) -> ExitCode:
         config = config_of(stack)
         settings = settings_of(stack, config, kubeconfig=NOWHERE)
         warnings = warned(flat(config), settings)
-        said = kept_running(stack, settings)
-        if said:  # Every preview refuses the stack.
+        line_ = kept_running(stack, settings)
+        if line_:  # Every preview refuses the stack.
             code, text = ExitCode.FINDING, ""
         lines = [text, *(f"warning: {warning}" for warning in warnings)]
-        lines += [line(stack, bill_at(stack, config)), *said]
+        lines += [line(stack, bill_at(stack, config)), *line_]
         return code, {**document, "warnings": warnings}, "\n".join(filter(None, lines))
 
     return say("validate", ask, as_json=as_json)

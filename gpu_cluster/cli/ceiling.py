@@ -47,7 +47,7 @@ def line(stack: str, bill: "Bill") -> str:
     try:
         _, given = settings.parsed()
         rule = given.get(RULE, {})
-        verdict, said = judged(
+        verdict, reason = judged(
             stack,
             costs,
             complete=len(costs) == len(machines),
@@ -55,6 +55,6 @@ def line(stack: str, bill: "Bill") -> str:
             stacks=rule.get("stacks", {}),
         )
     except (ValueError, AttributeError, TypeError) as error:  # Every preview refuses these.
-        verdict, said = "above", f"the settings of the policies cannot be read: {error}"
+        verdict, reason = "above", f"the settings of the policies cannot be read: {error}"
     # With the name that a preview shows.
-    return f"policy {UNCONFIRMED if verdict == 'unconfirmed' else RULE}: {said}"
+    return f"policy {UNCONFIRMED if verdict == 'unconfirmed' else RULE}: {reason}"

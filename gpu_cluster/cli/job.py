@@ -74,10 +74,10 @@ def submit(file: Path, dry_run: bool, **where: Any) -> ExitCode:
 
         jobs = jobs_in(file, cluster.published(), cluster.namespace)
         lines = []
-        for one in jobs:
-            (cluster.check_free if dry_run else cluster.submit)(one)
-            lines.append(f"{one.name}: " + ("would be accepted" if dry_run else "submitted"))
-        document = {"jobs": [one.name for one in jobs], "submitted": not dry_run}
+        for task in jobs:
+            (cluster.check_free if dry_run else cluster.submit)(task)
+            lines.append(f"{task.name}: " + ("would be accepted" if dry_run else "submitted"))
+        document = {"jobs": [task.name for task in jobs], "submitted": not dry_run}
         return ExitCode.OK, document, "\n".join(lines)
 
     return _asked("submit", ask, **where)

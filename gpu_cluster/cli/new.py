@@ -91,11 +91,11 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
                 raise CheckError(f"{option.opts[0]}: is empty; give a value, or drop the option")
         choices = _choices(given, asking=not yes and sys.stdin.isatty(), examples=yes)
         file, config = new_stack.write(stack, choices)
-        said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
+        words = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
             lines = "line that says" if examples == 1 else f"{examples} lines that say"
-            said += f"\nbefore the real cloud: change the {lines} `yours instead of this example`"
-        return ExitCode.OK, {"file": file.name, "config": config}, said
+            words += f"\nbefore the real cloud: change the {lines} `yours instead of this example`"
+        return ExitCode.OK, {"file": file.name, "config": config}, words
 
     return say("new", ask, as_json=as_json)
 
@@ -125,9 +125,9 @@ def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
     name = new_stack.Choices(platform=platform, existing=given["existing"] or "").row
     platform_row = PLATFORMS.get(name)
     environment = new_stack.environment_of(name) if platform_row else None
-    for one in environment.QUESTIONS if environment else ():
-        kind = _Pair() if one.pair else _List() if one.many else type(one.default)
-        answered(one.key, one.text, one.default, kind)
+    for entry in environment.QUESTIONS if environment else ():
+        kind = _Pair() if entry.pair else _List() if entry.many else type(entry.default)
+        answered(entry.key, entry.text, entry.default, kind)
     if platform_row is None or platform_row.cloud:
         answered("location", "location", environment.LOCATION if environment else None)
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)

@@ -118,15 +118,15 @@ def _yes(question: str) -> bool:
 
 def _text(stack: str, recovery: "Recovery") -> str:
     lines = []
-    shown = [one for one in recovery.operations if not one.orphaned or one.urn in recovery.adopted]
-    for one in shown:
-        if one.urn in recovery.adopted:
-            outcome = f"adopted {recovery.adopted[one.urn]}"
-        elif one.may_be_there:
+    shown = [row for row in recovery.operations if not row.orphaned or row.urn in recovery.adopted]
+    for operation in shown:
+        if operation.urn in recovery.adopted:
+            outcome = f"adopted {recovery.adopted[operation.urn]}"
+        elif operation.may_be_there:
             outcome = "was not made"
         else:
-            outcome = f"was {one.operation}: read again"
-        lines.append(f"  {one.name}: {outcome}")
+            outcome = f"was {operation.operation}: read again"
+        lines.append(f"  {operation.name}: {outcome}")
     lines += [
         f"  {Urn.parse(urn).label}: its creation failed, and the next up replaces it: {reason}"
         for urn, reason in recovery.failed.items()

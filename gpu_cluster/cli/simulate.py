@@ -18,7 +18,7 @@ from gpu_cluster.stacks.outcome import ExitCode
 
 @click.command(epilog="Example: gpu-cluster simulate google")
 @click.argument(
-    "cloud", type=click.Choice(sorted({each.cloud for each in PLATFORMS.values() if each.cloud}))
+    "cloud", type=click.Choice(sorted({row.cloud for row in PLATFORMS.values() if row.cloud}))
 )
 @json_option
 @linux_only

@@ -164,19 +164,19 @@ def _whole(rule: Rule, given: Mapping[str, Any]) -> StackValidationPolicy:
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
         resources = [
             Resource(
-                type=each.resource_type,
-                name=each.name,
-                props={**plain(each.props), **DECLARED.get(each.urn, {})},
-                urn=each.urn,
-                protect=each.opts.protect,
-                ignore_changes=tuple(each.opts.ignore_changes),
-                provider=each.provider.name if each.provider else None,
+                type=resource.resource_type,
+                name=resource.name,
+                props={**plain(resource.props), **DECLARED.get(resource.urn, {})},
+                urn=resource.urn,
+                protect=resource.opts.protect,
+                ignore_changes=tuple(resource.opts.ignore_changes),
+                provider=resource.provider.name if resource.provider else None,
                 uses={
                     key: [used.urn for used in uses]
-                    for key, uses in each.property_dependencies.items()
+                    for key, uses in resource.property_dependencies.items()
                 },
             )
-            for each in args.resources
+            for resource in args.resources
         ]
         for message, resource in rule.check(resources, **{**defaults, **(args.get_config() or {})}):
             report(message, resource.urn if resource else None)

@@ -38,4 +38,4 @@ def pools_of(resources: Sequence[Resource]) -> list[Pool]:
 def software(pool: Pool, resources: Sequence[Resource], *, maybe: bool) -> Software:
     """What the cloud installs on such nodes. With `maybe`, also what it may install."""
     found = (part(pool, resources, maybe=maybe) for part in parts("software"))
-    return next((one for one in found if one is not None), ([], []))
+    return next((answer for answer in found if answer is not None), ([], []))

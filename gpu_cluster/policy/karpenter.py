@@ -113,7 +113,7 @@ def software(pool: Pool, resources: Sequence[Resource], *, maybe: bool) -> Softw
     reference = get(pool.resource.props, "spec", "template", "spec", "nodeClassRef")
     if get(reference, "group") == "eks.amazonaws.com":
         return _IMAGE, _IMAGE
-    families = {family for one in _classes(reference, resources) for family in _families(one)}
+    families = {family for row in _classes(reference, resources) for family in _families(row)}
     if not families or UNKNOWN in families:
         return (_IMAGE, _IMAGE) if maybe else ([], [])
     return (

@@ -23,17 +23,17 @@ def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[st
     networks = {block: network for block in blocks if (network := _network(block)) is not None}
     wide = []
     for version in (4, 6):
-        of_version = [one for one in networks.values() if one.version == version]
+        of_version = [network for network in networks.values() if network.version == version]
         for whole in ipaddress.collapse_addresses(of_version):  # type: ignore[type-var]
             limit = _limit(whole, private, public)
             if whole.prefixlen >= limit:
                 continue
-            inside = {block: one for block, one in networks.items() if _within(one, whole)}
+            inside = {block: net for block, net in networks.items() if _within(net, whole)}
             # If ranges contain each other, only the outer ones.
             parts = [
                 block
-                for block, one in inside.items()
-                if not any(one != other and _within(one, other) for other in inside.values())
+                for block, net in inside.items()
+                if not any(net != other and _within(net, other) for other in inside.values())
             ]
             together = "" if len(parts) == 1 else f", together {whole}"
             wide.append(f"{' and '.join(parts)}{together}")

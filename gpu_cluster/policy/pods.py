@@ -87,17 +87,17 @@ def pods_of(resource: Resource) -> list[Pods]:
     else:
         objects = [resource.props]
     result = []
-    for one in objects:
+    for obj in objects:
         if kind in _TEMPLATES:
-            templates = [get(one, *_TEMPLATES[kind])]
+            templates = [get(obj, *_TEMPLATES[kind])]
         else:
-            templates = [] if group.rpartition("/")[0] in _BUILT_IN else list(_templates(one))
+            templates = [] if group.rpartition("/")[0] in _BUILT_IN else list(_templates(obj))
         for template in templates:
             spec, metadata = get(template, "spec"), entries(template, "metadata")
             if isinstance(spec, Mapping):
                 result.append(
                     Pods(
-                        resource=resource, kind=kind, object=one, metadata=metadata or {}, spec=spec
+                        resource=resource, kind=kind, object=obj, metadata=metadata or {}, spec=spec
                     )
                 )
     return result

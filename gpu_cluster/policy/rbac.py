@@ -55,9 +55,9 @@ def _rule(who: str, rule: Any) -> Iterator[str]:
             yield f"{who} allows * in {field}; name the {what} that are needed"
     for its_verbs, its_resources, effect in _ESCALATING:
         verb = next((name for name in verbs if name in its_verbs or its_verbs == ("*",)), None)
-        held = [name for name in resources if name in its_resources or its_resources == ("*",)]
-        if isinstance(verb, str) and held and isinstance(held[0], str) and verb != "*":
-            yield f"{who} allows {verb} of {held[0]}, which {effect}; drop it"
+        names = [name for name in resources if name in its_resources or its_resources == ("*",)]
+        if isinstance(verb, str) and names and isinstance(names[0], str) and verb != "*":
+            yield f"{who} allows {verb} of {names[0]}, which {effect}; drop it"
 
 
 def _binding(who: str, props: Any, roles: Sequence[str]) -> Iterator[str]:

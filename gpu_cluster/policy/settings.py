@@ -82,11 +82,11 @@ def _fault(value: Any, schema: Mapping[str, Any]) -> str | None:
     if not fits:
         return f"{value!r} is not {_WORDS.get(kind, f'a {kind}')}"
     if kind == "array":
-        return next((fault for one in value if (fault := _fault(one, schema["items"]))), None)
+        return next((fault for item in value if (fault := _fault(item, schema["items"]))), None)
     if kind == "object":
         inner = schema["additionalProperties"]
         return next(
-            (f"{key}: {fault}" for key, one in value.items() if (fault := _fault(one, inner))), None
+            (f"{key}: {fault}" for key, row in value.items() if (fault := _fault(row, inner))), None
         )
     if kind in ("integer", "number"):
         low, high = schema.get("minimum", value), schema.get("maximum", value)

@@ -73,7 +73,7 @@ def _values(pods: Pods, paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
         field = path.removeprefix("containers[*].")
         holders = [("", pods.spec)]
         if field != path:
-            holders = [(f"container {container_name(one)}: ", one) for one in pods.containers]
+            holders = [(f"container {container_name(item)}: ", item) for item in pods.containers]
         for who, holder in holders:
             yield from ((f"{who}{field}", value) for value in _at(holder, field.split(".")))
 
@@ -95,10 +95,10 @@ def _shown(value: Any) -> str:
 def _added(*allowed: str) -> Callable[[Pods], Found]:
     def judge(pods: Pods) -> Found:
         for container in pods.containers:
-            for one in each(container, "securityContext", "capabilities", "add"):
+            for added in each(container, "securityContext", "capabilities", "add"):
                 # The runtime also accepts lowercase names and the prefix.
-                if isinstance(one, str) and one.upper().removeprefix("CAP_") not in allowed:
-                    yield f"container {container_name(container)} adds the capability {one}"
+                if isinstance(added, str) and added.upper().removeprefix("CAP_") not in allowed:
+                    yield f"container {container_name(container)} adds the capability {added}"
 
     return judge
 
@@ -168,7 +168,7 @@ def _no_escalation(pods: Pods) -> Found:
 def _drops_all(pods: Pods) -> Found:
     for container in pods.containers:
         dropped = each(container, "securityContext", "capabilities", "drop")
-        if UNKNOWN not in dropped and "ALL" not in [str(one).upper() for one in dropped]:
+        if UNKNOWN not in dropped and "ALL" not in [str(name).upper() for name in dropped]:
             yield f"container {container_name(container)} does not drop ALL capabilities"
     yield from _added("NET_BIND_SERVICE")(pods)
 
@@ -211,7 +211,7 @@ CONTROLS: Sequence[Control] = (
              "RuntimeDefault, Localhost or not set; as annotations runtime/default, localhost/*",
              _app_armor),
     _control("seLinux", "SELinux", "baseline",
-             f"type {', '.join(str(one) for one in _SELINUX_TYPES if one)} or not set; no user, "
+             f"type {', '.join(str(kind) for kind in _SELINUX_TYPES if kind)} or not set; no user, "
              "no role",
              lambda pods: (line for part, allowed in (("type", _SELINUX_TYPES), ("user", _UNSET),
                                                       ("role", _UNSET))

@@ -192,14 +192,14 @@ class ChangeRehearsal(Rehearsal):
         drifted, changed = dict[str, str](), time.monotonic()
         while True:
             claims = self.sandbox.control_plane.api.items(NODE_CLAIMS)
-            there = {claim["metadata"]["name"] for claim in claims}
+            claimed = {claim["metadata"]["name"] for claim in claims}
             for claim in claims:
                 name, node = claim["metadata"]["name"], (claim.get("status") or {}).get("nodeName")
                 if node and name not in drifted and holds(claim, "Drifted"):
                     drifted[name], changed = node, time.monotonic()
                     pool = claim["metadata"]["labels"]["karpenter.sh/nodepool"]
                     self.sandbox.event_log.record("node", node, "drifted", group=pool)
-            for name in drifted.keys() - there:
+            for name in drifted.keys() - claimed:
                 del drifted[name]
                 changed = time.monotonic()
             quiet = time.monotonic() - changed
@@ -219,9 +219,9 @@ class ChangeRehearsal(Rehearsal):
         node, pool = claim["status"]["nodeName"], claim["metadata"]["labels"][f"{_GROUP}/nodepool"]
         budgets = [
             budget
-            for each in cache.all("NodePool")
-            if each["metadata"]["name"] == pool
-            for budget in (each["spec"].get("disruption") or {}).get("budgets") or []
+            for obj in cache.all("NodePool")
+            if obj["metadata"]["name"] == pool
+            for budget in (obj["spec"].get("disruption") or {}).get("budgets") or []
         ]
         return any(
             budget["nodes"] in ("0", "0%") and "Drifted" in budget.get("reasons", ["Drifted"])

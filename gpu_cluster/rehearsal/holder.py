@@ -81,13 +81,13 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
     with os.fdopen(reading) as answer:
         while True:
             try:
-                said = answer.read()
+                answer_text = answer.read()
                 break
             except KeyboardInterrupt:
                 print("\nending the rehearsal ...", file=sys.stderr, flush=True)
                 holder.terminate()
-    if said:
-        return int(said)
+    if answer_text:
+        return int(answer_text)
     if (code := holder.wait()) < 0:
         print(f"the rehearsal was ended by signal {-code}", file=sys.stderr)
         return ExitCode.UNKNOWN

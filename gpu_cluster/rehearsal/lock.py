@@ -143,9 +143,9 @@ def rehearsals(root: Path) -> list[tuple[Path, Holder, bool]]:
     """The rehearsals' folders in `root`, by name: the holder of each, and whether it is running."""
     found = []
     for folder in sorted(root.glob("*/")):
-        one = None if folder.is_symlink() else holder(folder)
-        if one is not None:
-            found.append((folder, one, held(folder)))
+        owner = None if folder.is_symlink() else holder(folder)
+        if owner is not None:
+            found.append((folder, owner, held(folder)))
     return found
 
 

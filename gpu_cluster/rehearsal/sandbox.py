@@ -209,7 +209,7 @@ class Sandbox:
             providers=ports,
             token_file=self.control_plane.pki.token_file,
             mark=self.mark,
-            plugins=tuple(each.parent for each in self._official.values()),
+            plugins=tuple(path.parent for path in self._official.values()),
             environment=self._served.environment | self._pointed(),
             on_event=lambda operation, what, urn: self.event_log.record(
                 "engine", operation, what, urn=urn
@@ -232,7 +232,7 @@ class Sandbox:
     def _official(self) -> dict[str, Path]:
         """Package -> the official plugin that serves it."""
         return {
-            name: each.program for name, each in self._plugins.items() if each.program is not None
+            name: pair.program for name, pair in self._plugins.items() if pair.program is not None
         }
 
     def _pointed(self) -> dict[str, str]:
@@ -338,7 +338,7 @@ class Sandbox:
 
     def _note_operator(self) -> None:
         pools = self.program.settings.pools.items() if self.program.settings else ()
-        left = [name for name, each in pools if each.pool.left_to_others]
+        left = [name for name, pool in pools if pool.pool.left_to_others]
         if self.operator_comes:
             self.notes.append("of the GPU Operator, driver and device plugin are simulated")
         elif left and PLATFORMS[self.program.platform].cloud is not None:
@@ -397,20 +397,20 @@ class Sandbox:
         if PLATFORMS[self.program.platform].cloud is not None:
             theirs = objects(self.stack, self.options.inventories)
             with_objects(self.control_plane.api, theirs)
-            self._wait_for_owners([one for one in theirs if one["kind"] == "Deployment"])
+            self._wait_for_owners([obj for obj in theirs if obj["kind"] == "Deployment"])
             self._foreign = owners_objects(self.control_plane.api)
 
     def _wait_for_owners(self, deployments: Sequence[Mapping[str, Any]]) -> None:
         """Waits until what runs in the owner's cluster is up, as it was long before the stack. What
         never is, such as an autoscaler without its rights, is reported by what it does not do."""
         named = [deployment["metadata"] for deployment in deployments]
-        names = {f"{each.get('namespace', 'default')}/{each['name']}" for each in named}
+        names = {f"{metadata.get('namespace', 'default')}/{metadata['name']}" for metadata in named}
         deadline = time.monotonic() + OWNERS_SECONDS
         while time.monotonic() < deadline:
             ready = {
-                full_name(one)
-                for one in self.cluster_cache.all("Deployment")
-                if (one.get("status") or {}).get("availableReplicas")
+                full_name(deployment)
+                for deployment in self.cluster_cache.all("Deployment")
+                if (deployment.get("status") or {}).get("availableReplicas")
             }
             if names <= ready:
                 return

@@ -235,13 +235,13 @@ class Rehearsal:
         return lines
 
     def _wait_for(
-        self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
+        self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda name: False
     ) -> None:
         """Waits until the workloads have reached their state or are `excused`, and the nodes of
         their pods have been seen."""
         began = time.monotonic()
         permanent: dict[str, float] = {}
-        while waiting := [one for one in self._waiting(workloads) if not excused(one)]:
+        while waiting := [name for name in self._waiting(workloads) if not excused(name)]:
             if lines := self._permanent(waiting, permanent):
                 raise Failure(*lines, *self._reasons())
             if time.monotonic() - began > self.deadline:
@@ -264,8 +264,8 @@ class Rehearsal:
         if not (behind := ran - ended - seen):
             return behind
         nodes = sandbox.control_plane.api.items(KINDS["Node"])
-        there = {node["metadata"]["name"]: node for node in nodes}
-        return {name for name in behind if name not in there or has_its_gpus(there[name])}
+        by_name = {node["metadata"]["name"]: node for node in nodes}
+        return {name for name in behind if name not in by_name or has_its_gpus(by_name[name])}
 
     @property
     def _scaled(self) -> Mapping[Workload, ScalingArgs]:
@@ -312,7 +312,7 @@ class Rehearsal:
 
     def _services_scale_out(self) -> str:
         """Scales to the maximum, through the subresource that all autoscalers use."""
-        detail = self._scale({one: args.max_replicas for one, args in self._scaled.items()})
+        detail = self._scale({service: args.max_replicas for service, args in self._scaled.items()})
         return "; ".join([detail, *self._fallbacks()])
 
     def _services_scale_in(self) -> str:
@@ -321,7 +321,7 @@ class Rehearsal:
             return self._scaled_in()
 
     def _scaled_in(self) -> str:
-        detail = self._scale({one: args.min_replicas for one, args in self._scaled.items()})
+        detail = self._scale({service: args.min_replicas for service, args in self._scaled.items()})
         began = time.monotonic()
         while idle := self._idle():
             if time.monotonic() - began > SCALE_IN_SECONDS:
@@ -332,15 +332,15 @@ class Rehearsal:
 
     def _scale(self, pods: Mapping[Workload, int]) -> str:
         """Scales Deployments, and waits until each has exactly that many pods, all ready."""
-        for one, count in pods.items():
-            path = f"/apis/apps/v1/namespaces/{one.namespace}/deployments/{one.name}/scale"
+        for service, count in pods.items():
+            path = f"/apis/apps/v1/namespaces/{service.namespace}/deployments/{service.name}/scale"
             self.sandbox.control_plane.api.patch(path, {"spec": {"replicas": count}})
         began = time.monotonic()
-        while waiting := [one for one, count in pods.items() if not self._has(one, count)]:
+        while waiting := [obj for obj, count in pods.items() if not self._has(obj, count)]:
             if time.monotonic() - began > self.deadline:
                 raise Failure(*self._timed_out(waiting), *self._reasons())
             time.sleep(0.1)
-        return ", ".join(f"{one.name} has {count} pods" for one, count in pods.items())
+        return ", ".join(f"{obj.name} has {count} pods" for obj, count in pods.items())
 
     def _has(self, deployment: Workload, pods: int) -> bool:
         item = self._item(deployment)
@@ -381,29 +381,29 @@ class Rehearsal:
             if not why
         ]
 
-        def excused(one: Workload) -> bool:
-            if one.name not in refused:
-                output, now = pools[one.name.removeprefix("probe-")], sandbox.snapshot()
-                said = [now.refusals.get(g.name) for g in probes.groups_of(output, now)]
-                if why := next(filter(None, said), None):
-                    refused[one.name] = f"the cloud rejected it: {why}"
-            return one.name in refused
+        def excused(workload: Workload) -> bool:
+            if workload.name not in refused:
+                output, now = pools[workload.name.removeprefix("probe-")], sandbox.snapshot()
+                reasons = [now.refusals.get(g.name) for g in probes.groups_of(output, now)]
+                if why := next(filter(None, reasons), None):
+                    refused[workload.name] = f"the cloud rejected it: {why}"
+            return workload.name in refused
 
         try:
-            for one in own:
-                pool = one.name.removeprefix("probe-")
+            for row in own:
+                pool = row.name.removeprefix("probe-")
                 for group in probes.groups_of(pools[pool], snapshot):
                     probes.leave_out(sandbox.control_plane.api, snapshot.of(group))
                 sandbox.control_plane.api.create(probes.PODS, probes.probe(pool, pools[pool]))
             self._wait_for(own, excused)
         finally:
-            for one in own:
-                sandbox.control_plane.api.delete(f"{probes.PODS}/{one.name}", grace=0)
+            for probe in own:
+                sandbox.control_plane.api.delete(f"{probes.PODS}/{probe.name}", grace=0)
         self.warnings += [
             f"pool {name.removeprefix('probe-')}: no node of it was started: {why}"
             for name, why in refused.items()
         ]
-        grown = [one.name.removeprefix("probe-") for one in own if one.name not in refused]
+        grown = [group.name.removeprefix("probe-") for group in own if group.name not in refused]
         if not grown:
             idle = probes.without_gpus(snapshot)
             more = f"; none starts a node in {', '.join(idle)}, without GPUs" if idle else ""
@@ -477,11 +477,11 @@ class Rehearsal:
             time.sleep(0.1)
         if wrong:
             raise Failure(*wrong)
-        there = [
+        found = [
             pod for pod in self.sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")
         ]
-        gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
-        daemons = sum(1 for pod in there if part(pod))
+        gpu_pods = sum(1 for pod in found if gpus_asked(pod["spec"]))
+        daemons = sum(1 for pod in found if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
     def _misplaced(self) -> list[str]:
@@ -505,7 +505,7 @@ class Rehearsal:
 
     def _without_volumes(self, pods: Sequence[Mapping[str, Any]]) -> list[str]:
         sandbox, cache = self.sandbox, self.sandbox.cluster_cache
-        there = sandbox.control_plane.api.items(volumes.VOLUMES)
+        left = sandbox.control_plane.api.items(volumes.VOLUMES)
         claims = cache.all("PersistentVolumeClaim")
         # The node of a finished job may have left by now.
         nodes = [*cache.gpu_nodes, *cache.nodes]
@@ -514,7 +514,7 @@ class Rehearsal:
             *volumes.unbound(claims),
             *volumes.without_files(pods, cache.all("ConfigMap")),
             *volumes.unidentified(sandbox.cloud, pods),
-            *volumes.unmounted(sandbox.cloud, pods, nodes, claims, there),
+            *volumes.unmounted(sandbox.cloud, pods, nodes, claims, left),
         ]
 
     def _node_template_verified(self) -> str:
@@ -560,7 +560,7 @@ class Rehearsal:
             if block.holds_nodes:
                 document["config"][f"gpu-cluster:{key}"] = {}
         if any(
-            one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
+            item.name == "deletion_protection" for item in fields(self._platform.settings.CLUSTER)
         ):
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
         settings = self.sandbox.program.settings

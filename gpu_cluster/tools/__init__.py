@@ -32,8 +32,8 @@ def where(wanted: Program) -> Path:
 def found() -> dict[str, Path]:
     """Binary -> its path on the machine, for those of every rehearsal that are not built here."""
     plane, engine = program("control-plane"), _machines_engine()
-    there = {} if plane.folder().is_dir() else on_machine.found(plane)
-    return {**there, "pulumi": engine} if engine else there
+    present = {} if plane.folder().is_dir() else on_machine.found(plane)
+    return {**present, "pulumi": engine} if engine else present
 
 
 def binary(name: str) -> Path:
@@ -62,6 +62,6 @@ def pulumi() -> tuple[Path, list[Path]]:
 
 
 def _machines_engine() -> Path | None:
-    built, there = program("pulumi"), on_machine.engine()
-    older = there is not None and not on_machine.fits(there, built)
-    return None if older and built.folder().is_dir() else there
+    built, present = program("pulumi"), on_machine.engine()
+    older = present is not None and not on_machine.fits(present, built)
+    return None if older and built.folder().is_dir() else present

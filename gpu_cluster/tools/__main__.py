@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _wanted(names: list[str]) -> list[tools.programs.Program]:
     if names:
         return list(dict.fromkeys(program(name) for name in names))
-    return [each for each in PROGRAMS if each.default and not _provided(each.name)]
+    return [item for item in PROGRAMS if item.default and not _provided(item.name)]
 
 
 def _provided(name: str) -> bool:

@@ -102,7 +102,7 @@ def shortened(definition: dict[str, Any]) -> dict[str, Any]:
 def text(name: str) -> str:
     """The text of a program's file: one definition per line."""
     head = document(name)
-    lines = [json.dumps(each, separators=(",", ":")) for each in head.pop("definitions")]
+    lines = [json.dumps(crd, separators=(",", ":")) for crd in head.pop("definitions")]
     fields = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
     return f'{{{fields}"definitions": [\n' + ",\n".join(lines) + "\n]}\n"
 
@@ -117,7 +117,7 @@ def _schema(schema: dict[str, Any], depth: int) -> dict[str, Any]:
     if "properties" not in schema or depth + 3 > DEEPEST:
         kept = {key: schema[key] for key in ("x-kubernetes-map-type",) if key in schema}
         return {**_OPEN, **kept}
-    inside = {name: _schema(each, depth + 2) for name, each in schema["properties"].items()}
+    inside = {name: _schema(inner, depth + 2) for name, inner in schema["properties"].items()}
     return {**plain, "properties": inside}
 
 
@@ -137,7 +137,7 @@ def _plain(schema: Any, *, names: bool = False) -> Any:
             for key, value in schema.items()
             if names or key != "description"
         }
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+    return [_plain(inner) for inner in schema] if isinstance(schema, list) else schema
 
 
 def _depth(value: Any) -> int:

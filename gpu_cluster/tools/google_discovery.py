@@ -79,8 +79,8 @@ class Document:
             if not isinstance(value, list):
                 yield f"Invalid value at '{at}': expected a list, got {value!r}"
                 return
-            for index, each in enumerate(value):
-                yield from self._problems(kind["items"], each, f"{at}[{index}]")
+            for index, inner in enumerate(value):
+                yield from self._problems(kind["items"], inner, f"{at}[{index}]")
         elif not _is(kind, value):
             words = f" ({kind['format']})" if "format" in kind else ""
             yield f"Invalid value at '{at}': expected {form}{words}, got {value!r}"
@@ -91,13 +91,13 @@ class Document:
         if not isinstance(value, Mapping):
             yield f"Invalid value at '{at}': expected an object, got {value!r}"
             return
-        for name, each in value.items():
+        for name, item in value.items():
             inner = f"{at}.{name}" if at else name
             if name in kind.get("properties", ()):
-                if each is not None:
-                    yield from self._problems(kind["properties"][name], each, inner)
+                if item is not None:
+                    yield from self._problems(kind["properties"][name], item, inner)
             elif "additionalProperties" in kind:
-                yield from self._problems(kind["additionalProperties"], each, inner)
+                yield from self._problems(kind["additionalProperties"], item, inner)
             else:
                 yield (
                     f"Invalid JSON payload received. Unknown name \"{name}\" at '{at}': Cannot "
@@ -111,12 +111,12 @@ class Document:
     def _known(self, kind: Mapping[str, Any], value: Any) -> Any:
         kind = self.schemas[kind["$ref"]] if "$ref" in kind else kind
         if isinstance(value, list) and "items" in kind:
-            return [self._known(kind["items"], each) for each in value]
+            return [self._known(kind["items"], inner) for inner in value]
         if not isinstance(value, Mapping) or "properties" not in kind:
             return value
         return {
-            name: self._known(kind["properties"][name], each)
-            for name, each in value.items()
+            name: self._known(kind["properties"][name], item)
+            for name, item in value.items()
             if name in kind["properties"]
         }
 

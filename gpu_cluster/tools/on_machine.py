@@ -26,17 +26,17 @@ def search_path() -> str:
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         folders.insert(0, assets)
-    return os.pathsep.join(each for each in folders if cache_folder() not in Path(each).parents)
+    return os.pathsep.join(path_ for path_ in folders if cache_folder() not in Path(path_).parents)
 
 
 def found(program: Program) -> dict[str, Path]:
     """Binary -> its path, for those with the minor version in the program's `go.mod`."""
     path = search_path()
     wanted = {name: MODULES[name] for name in program.binaries if name in MODULES}
-    there = {name: Path(at) for name in wanted if (at := shutil.which(name, path=path))}
+    paths = {name: Path(at) for name in wanted if (at := shutil.which(name, path=path))}
     return {
         name: at
-        for name, at in there.items()
+        for name, at in paths.items()
         if _numbers(version(at))[:2] == _numbers(program.version(wanted[name]))[:2]
     }
 
@@ -44,26 +44,26 @@ def found(program: Program) -> dict[str, Path]:
 def engine() -> Path | None:
     """The `pulumi` on PATH, of any version, if its Python language host is there as well."""
     path = search_path()
-    there = shutil.which("pulumi", path=path)
-    return Path(there) if there and shutil.which("pulumi-language-python", path=path) else None
+    path_ = shutil.which("pulumi", path=path)
+    return Path(path_) if path_ and shutil.which("pulumi-language-python", path=path) else None
 
 
 def fits(engine: Path, program: Program) -> bool:
     """Whether an engine has the major version that is built here, and is not older."""
-    there, wanted = _numbers(version(engine)), _numbers(program.version())
-    return there[:1] == wanted[:1] and there >= wanted
+    present, wanted = _numbers(version(engine)), _numbers(program.version())
+    return present[:1] == wanted[:1] and present >= wanted
 
 
 @cache
 def version(binary: Path) -> str:
     """The version that a binary reports, such as `v1.35.4`; empty if it reports none."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [binary, "--version"], capture_output=True, text=True, timeout=20, errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    numbers = re.search(r"\bv?(\d+\.\d+\.\d+)\b", said.stdout + said.stderr)
+    numbers = re.search(r"\bv?(\d+\.\d+\.\d+)\b", output.stdout + output.stderr)
     return f"v{numbers[1]}" if numbers else ""
 
 

@@ -250,8 +250,8 @@ PROGRAMS = (
 @cache
 def program(name: str) -> Program:
     """The program of that name, or the one that contains a binary of that name."""
-    for each in PROGRAMS:
-        if name == each.name or name in each.binaries:
-            return each
+    for program_ in PROGRAMS:
+        if name == program_.name or name in program_.binaries:
+            return program_
     known = sorted({p.name for p in PROGRAMS} | {b for p in PROGRAMS for b in p.binaries})
     raise ToolError(f"no tool is called {name!r}: choose one of {', '.join(known)}")

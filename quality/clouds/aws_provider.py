@@ -26,12 +26,12 @@ def arguments() -> Mapping[str, Mapping[str, Any]]:
 
 def row(token: str) -> dict[str, Any]:
     """The facts about a type that no other source has."""
-    told = arguments()[token]
-    nested = [path for path in told.get("computed", ()) if "." in path]
+    arguments_ = arguments()[token]
+    nested = [path for path in arguments_.get("computed", ()) if "." in path]
     words = ("arns", "networks", "bounds", "patterns", "only_with")
     found = {
-        "sets": told.get("sets"),
+        "sets": arguments_.get("sets"),
         "kept_when_removed": nested,
-        **{word: told.get(word) for word in words},
+        **{word: arguments_.get(word) for word in words},
     }
     return {word: values for word, values in found.items() if values}

@@ -114,11 +114,11 @@ def _beneath(
         kind = shape.properties[name]
         element = element_of(kind)
         path, theirs = f"{at[0]}{name}", f"{at[1]}{_letters(node['name'])}"
-        each = path if element is None else f"{path}[]"
-        yield _Field(path=path, element=each, theirs=theirs, node=node, replaces=replaces)
-        if sdk.is_input_type(held := element or kind) and not node.get("output"):
-            beneath = (f"{each}.", f"{theirs}.0.")
-            yield from _beneath(inner, block(held), beneath, whole=whole, above=replaces)
+        item = path if element is None else f"{path}[]"
+        yield _Field(path=path, element=item, theirs=theirs, node=node, replaces=replaces)
+        if sdk.is_input_type(kind_ := element or kind) and not node.get("output"):
+            beneath = (f"{item}.", f"{theirs}.0.")
+            yield from _beneath(inner, block(kind_), beneath, whole=whole, above=replaces)
 
 
 def _facts(fields: Sequence[_Field]) -> dict[str, Any]:
@@ -136,8 +136,8 @@ def _facts(fields: Sequence[_Field]) -> dict[str, Any]:
     for word in ("conflicts", "exactly_one_of", "at_least_one_of"):
         groups = set()
         for field in fields:
-            others = [elements[each] for each in map(_reference, field.node.get(word) or ())
-                      if elements.get(each, field.element) != field.element]  # fmt: skip
+            others = [elements[name] for name in map(_reference, field.node.get(word) or ())
+                      if elements.get(name, field.element) != field.element]  # fmt: skip
             pairs = [{other} for other in others] if word == "conflicts" else [set(others)]
             groups |= {tuple(sorted({field.element, *group})) for group in pairs if group}
         found[word] = [list(group) for group in sorted(groups)]
@@ -150,8 +150,8 @@ def _immutable(fields: Sequence[_Field]) -> Iterator[str]:
     for field in fields:
         if not field.replaces or field.path.startswith(tuple(whole)):
             continue
-        beneath = [each for each in fields if each.path.startswith(f"{field.element}.")]
-        if beneath and all(each.replaces for each in beneath):
+        beneath = [inner for inner in fields if inner.path.startswith(f"{field.element}.")]
+        if beneath and all(item.replaces for item in beneath):
             whole.append(f"{field.element}.")
             yield f"{field.element}.*"
         else:

@@ -39,8 +39,8 @@ def models() -> list[str]:
     each change."""
     rows = {token: aws_models.row(token) for token in aws_models.names_of()}
     changes = update("aws", "models", aws_models.source(), rows)
-    told = {token: aws_provider.row(token) for token in aws_provider.arguments()}
-    return changes + update("aws", "provider", aws_provider.SOURCE, told)
+    known_ = {token: aws_provider.row(token) for token in aws_provider.arguments()}
+    return changes + update("aws", "provider", aws_provider.SOURCE, known_)
 
 
 def of_definitions(folder: Path) -> list[str]:
@@ -109,10 +109,10 @@ def with_source(
         if token in rows:
             better = {name for name in have if ranks.index(name) > ranks.index(source)}
             less = frozenset[str]().union(*(SOURCES[name] for name in better))
-            have[source] = {word: each for word, each in rows[token].items() if word not in less}
+            have[source] = {word: value for word, value in rows[token].items() if word not in less}
         for name in list(have):
             if token in rows and ranks.index(name) < ranks.index(source):
-                kept = {w: each for w, each in have[name].items() if w not in SOURCES[source]}
+                kept = {w: item for w, item in have[name].items() if w not in SOURCES[source]}
                 have[name] = kept
         found[token] = {name: have[name] for name in ranks if have.get(name)}
     return found

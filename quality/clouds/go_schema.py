@@ -55,7 +55,7 @@ class Source:
             "is_set": getattr(given.get("Type"), "name", "") == "schema.TypeSet",
         }
         field |= {
-            ours: [self._value(each) for each in self._value(given[theirs])]
+            ours: [self._value(entry) for entry in self._value(given[theirs])]
             for theirs, ours in _GROUPS.items()
             if theirs in given
         }
@@ -68,7 +68,7 @@ class Source:
         if isinstance(element, Mapping):
             if "Schema" in element:
                 field["properties"] = [
-                    self._field(inner, each) for inner, each in self._map(element["Schema"])
+                    self._field(inner, row) for inner, row in self._map(element["Schema"])
                 ]
             else:
                 field["item_type"] = self._checked(element.get("ValidateFunc"))
@@ -83,7 +83,7 @@ class Source:
             if isinstance(values, list):
                 # An empty text is only allowed if it is listed.
                 return {"type": "Enum", "enum_values": values, "required": True}
-        numbers = ", ".join(str(each) for each in function.arguments if isinstance(each, int))
+        numbers = ", ".join(str(number) for number in function.arguments if isinstance(number, int))
         return {"validation": {"function": f"{function.name}({numbers})"}}
 
     def _map(self, given: Any) -> list[tuple[str, Any]]:
@@ -114,7 +114,7 @@ class _Reader:
 
     def __init__(self, text: str, start: int) -> None:
         found = (match[0] for match in _TOKEN.finditer(text, start))
-        self._tokens = (each for each in found if not each.startswith(("//", "/*")))
+        self._tokens = (token for token in found if not token.startswith(("//", "/*")))
         self._next = next(self._tokens)
 
     def expression(self) -> Any:

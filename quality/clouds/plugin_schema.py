@@ -42,9 +42,9 @@ def row(schema: Node, token: str) -> dict[str, Any]:
 def _replacing(
     schema: Node, properties: Node, parent: str, above: tuple[str, ...]
 ) -> Iterator[str]:
-    for name, each in properties.items():
-        path, kind = f"{parent}{name}", each
-        if each.get("willReplaceOnChanges"):
+    for name, item in properties.items():
+        path, kind = f"{parent}{name}", item
+        if item.get("willReplaceOnChanges"):
             yield path
         while "items" in kind:
             path, kind = f"{path}[]", kind["items"]

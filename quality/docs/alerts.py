@@ -26,9 +26,9 @@ def markdown() -> str:
 
 
 def _alerts() -> Iterator[tuple[str, ...]]:
-    for one in ALERTS:
-        after = f"{one.minutes} minutes" if one.minutes else "at once"
-        yield f"`{one.name}`", one.severity, after, _sources(one.name, alerts, "name"), one.text
+    for rule in ALERTS:
+        after = f"{rule.minutes} minutes" if rule.minutes else "at once"
+        yield f"`{rule.name}`", rule.severity, after, _sources(rule.name, alerts, "name"), rule.text
 
 
 def _measures() -> Iterator[tuple[str, ...]]:
@@ -42,5 +42,5 @@ def _sources(name: str, of: Callable[[Source], Iterable[object]], key: str) -> s
     """The exporters that an alert or a measurement needs."""
     sources: tuple[Source, ...] = ("exporter", "managed")
     return ", ".join(
-        source for source in sources if name in {getattr(each, key) for each in of(source)}
+        source for source in sources if name in {getattr(part, key) for part in of(source)}
     )

@@ -100,7 +100,7 @@ def _figure(document: Mapping[str, Any], measures: Sequence[str]) -> str:
     rows = [row for row in document["verdict"]["rows"] if row["measure"] in measures]
     if not rows:
         return ""
-    row = min(rows, key=lambda one: one["value"])
+    row = min(rows, key=lambda row_: row_["value"])
     digits = 0 if row["value"] >= 100 else 1
     share = f" ({row['share']:.0%})" if row["share"] is not None else ""
     kind = " fp16" if row["measure"] == "fp16" else ""

@@ -194,6 +194,6 @@ def _lines(value: Any, depth: int, indent: str = "\n") -> str:
         return json.dumps(value, ensure_ascii=False)
     inner = f"{indent} "
     entries = (
-        f"{json.dumps(key)}: {_lines(each, depth - 1, inner)}" for key, each in value.items()
+        f"{json.dumps(key)}: {_lines(item, depth - 1, inner)}" for key, item in value.items()
     )
     return "{" + inner + f",{inner}".join(entries) + indent + "}"

@@ -23,13 +23,13 @@ def markdown() -> str:
         ),
         controls=table(
             ("control", "id", "level", "allowed"),
-            ((one.title, f"`{one.id}`", one.level, one.allowed) for one in CONTROLS),
+            ((row.title, f"`{row.id}`", row.level, row.allowed) for row in CONTROLS),
         ),
         paths=table(
             ("directory", "may be mounted for", "why"),
             (
-                (f"`{one.path}`", "writing" if one.writable else "reading", one.why)
-                for one in ALLOWED
+                (f"`{allowed.path}`", "writing" if allowed.writable else "reading", allowed.why)
+                for allowed in ALLOWED
             ),
         ),
         pods=table(

@@ -159,13 +159,13 @@ def _value(hint: Any) -> Schema:
     if origin is typing.Literal:
         return {"enum": list(limit.get("enum", inner))}
     if origin is Mapping:
-        each = _value(inner[1])
+        inner_ = _value(inner[1])
         allowed = fragment(unwrapped(inner[0])[1], "Length")
         named = {"propertyNames": allowed} if allowed else {}
-        return {"type": "object", "additionalProperties": each} | named | limit
+        return {"type": "object", "additionalProperties": inner_} | named | limit
     if origin is Sequence:
-        each = _value(inner[0])
-        return {"type": "array", "items": each} | limit
+        inner_ = _value(inner[0])
+        return {"type": "array", "items": inner_} | limit
     if dataclasses.is_dataclass(hint):
         return record(typing.cast("type", hint)) | limit
     if hint is str:

@@ -72,5 +72,5 @@ def shown(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _step(report: Mapping[str, Any], name: str) -> str:
-    (step,) = (each for each in report["steps"] if each["name"] == name)
+    (step,) = (step_ for step_ in report["steps"] if step_["name"] == name)
     return f"ok  {name}  {step['seconds']:.1f} s  {step['detail']}"

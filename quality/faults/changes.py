@@ -149,7 +149,7 @@ def table(platform: str, stack: str) -> Table:
     known = {*silent, *not_here, *(change.key for change in changes)}
     if stack not in MORE:
         file, pods = EXAMPLES / f"Pulumi.{stack}.yaml", start.pop("pods", {})
-        followed = [each for each in derived(platform, file, start) if each.key not in known]
+        followed = [change for change in derived(platform, file, start) if change.key not in known]
         changes = [*followed, *running(platform, file, pods), *changes]
     return Table(
         changes=changes,
@@ -166,7 +166,7 @@ def _of_pods(key: str) -> list[str]:
     if kind != "pods":
         return [key]
     found = {f"{block}.{inner}": settings(row.args) for block, row in RUNNING.items()}
-    return [each for each, fields in found.items() if inner in {field.key for field in fields}]
+    return [kind for kind, fields in found.items() if inner in {field.key for field in fields}]
 
 
 def _change(to: dict[str, Any]) -> Change:
@@ -217,15 +217,15 @@ def running(platform: str, file: Path, also: Mapping[str, Any]) -> Iterator[Chan
     for block, kind in RUNNING.items():
         own = [setting for setting in settings(kind.args) if setting.outer is None]
         for row in ({}, *pods["value"]):
-            entry = {each.key: [row[each.key]] for each in own if each.key in row}
+            entry = {name.key: [row[name.key]] for name in own if name.key in row}
             if row and next(iter(row)) not in entry:
                 continue
-            for each in own:
-                if each.required and each.key in needed:
-                    entry.setdefault(each.key, [needed[each.key]])
-                elif each.required or not (row or each.key in shared or each.marked(Silent)):
-                    full = replace(each, key=f"{block}.{each.key}")
-                    entry.setdefault(each.key, _values(platform, full))
+            for part in own:
+                if part.required and part.key in needed:
+                    entry.setdefault(part.key, [needed[part.key]])
+                elif part.required or not (row or part.key in shared or part.marked(Silent)):
+                    full = replace(part, key=f"{block}.{part.key}")
+                    entry.setdefault(part.key, _values(platform, full))
             to = _accepted(config, block, entry, {**others, **row.get("start", {})})
             yield Change(key=block, to=to, given=given)
 
@@ -452,20 +452,20 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
     refused = any("IMMUTABLE" in codes(error) for error in errors)
     # Whatever a refused change would have replaced remains.
     lost = [] if refused else [loss for loss in plan.losses if loss.type in NODES]
-    said = {line: codes(line) for line in plan.warnings}
-    warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
-    recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]
+    lines = {line: codes(line) for line in plan.warnings}
+    warned = tuple(line for line, found in lines.items() if REPLACES.keys() & {*found})
+    recycled = [RECYCLES[code] for found in lines.values() for code in found if code in RECYCLES]
     return Effect(
         environment=runner.stack,
         platform=runner.sandbox.program.platform,
         key=change.key,
         value=str(change.to[change.key]),
         changes=len(plan.changes),
-        replaced=tuple(dict.fromkeys(str(one.loss) for one in lost)),
-        because=tuple(dict.fromkeys(path for one in lost for path in one.paths)),
+        replaced=tuple(dict.fromkeys(str(resource.loss) for resource in lost)),
+        because=tuple(dict.fromkeys(path for row in lost for path in row.paths)),
         warned=warned,
         recycled=tuple(dict.fromkeys(recycled)),
-        kept=any("KEPT" in found for found in said.values()),
+        kept=any("KEPT" in found for found in lines.values()),
         refused=refused,
         wrong=() if refused else tuple(errors or not_as_said(lost, warned)),
     )
@@ -474,8 +474,8 @@ def _effect(runner: FaultRunner, change: Change) -> Effect:
 def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
     """Replacements without a warning of the program, and warnings without a replacement."""
     expected = set().union(*(REPLACES[code] for line in warned for code in codes(line)))
-    if unsaid := [one for one in lost if one.loss not in expected]:
-        names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)
+    if unsaid := [resource for resource in lost if resource.loss not in expected]:
+        names = ", ".join(f"{row.loss} {row.name}" for row in unsaid)
         yield f"would replace the {names}, and no warning says so"
     if warned and expected and not lost:
         yield f"the program warns for nothing: {warned[0]}"

@@ -81,9 +81,9 @@ def by_resource(state: dict[str, Any]) -> str:
 def _without(value: Any) -> Any:
     """The value without the source positions at which resources were registered."""
     if isinstance(value, dict):
-        kept = {key: each for key, each in value.items() if key not in PLACES}
-        return {key: _without(each) for key, each in kept.items()}
-    return [_without(each) for each in value] if isinstance(value, list) else value
+        kept = {key: inner for key, inner in value.items() if key not in PLACES}
+        return {key: _without(item) for key, item in kept.items()}
+    return [_without(part) for part in value] if isinstance(value, list) else value
 
 
 def restored(file: Path, sandbox: Sandbox) -> None:

@@ -34,8 +34,8 @@ def read(text: str) -> tuple[list[Result], float]:
     results = [
         Result(
             part=Part(**row.pop("part")),
-            fault_results=[FaultResult(**_with_tuples(each)) for each in row.pop("fault_results")],
-            effects=[Effect(**_with_tuples(each)) for each in row.pop("effects")],
+            fault_results=[FaultResult(**_with_tuples(item)) for item in row.pop("fault_results")],
+            effects=[Effect(**_with_tuples(effect)) for effect in row.pop("effects")],
             **row,
         )
         for row in found["parts"]
@@ -49,7 +49,7 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def markdown(results: Sequence[Result], minutes: float) -> str:
     """The table: a row for each fault in each environment."""
-    fault_results = [one for result in results for one in result.fault_results]
+    fault_results = [fault for result in results for fault in result.fault_results]
     left = sum(r.planned - r.tried for r in results if r.part.work != "changes")
     rest = f"; {left} were left out, the time was up" if left else ""
     head = f"{len(fault_results)} faults in {minutes:.0f} minutes, by `make inject-faults`{rest}."
@@ -58,8 +58,8 @@ def markdown(results: Sequence[Result], minutes: float) -> str:
 
 def _served(results: Sequence[Result]) -> Iterator[str]:
     """The plugins that served each package, one line each."""
-    served = sorted({each for result in results for each in result.plugins.items()})
-    for package, group in groupby(served, lambda each: each[0]):
+    served = sorted({plugin for result in results for plugin in result.plugins.items()})
+    for package, group in groupby(served, lambda pair: pair[0]):
         words = " and ".join(
             f"{words} ({', '.join(_stacks(results, package, words))})" for _, words in group
         )
@@ -77,10 +77,10 @@ def rows(fault_results: Iterable[FaultResult]) -> Iterator[str]:
     for (fault, environment), group in groupby(sorted(fault_results, key=key), key):
         found = list(group)
         points = f"{len(found)} operations" if len(found) > 1 else found[0].at
-        tries = sorted({one.tries for one in found})
+        tries = sorted({fault.tries for fault in found})
         span = str(tries[0]) if len(tries) == 1 else f"{tries[0]} to {tries[-1]}"
-        fine = sum(one.recovered for one in found)
-        lost = "; ".join(dict.fromkeys(line for one in found for line in one.lost)) or "nothing"
+        fine = sum(item.recovered for item in found)
+        lost = "; ".join(dict.fromkeys(line for row in found for line in row.lost)) or "nothing"
         yield f"| {fault} | {environment} | {points} | {span} | {fine} of {len(found)} | {lost} |"
 
 
@@ -159,10 +159,10 @@ def summary(results: Sequence[Result]) -> list[str]:
     """A line for each fault that lost something, and for each change that deviates from its
     expected effect."""
     lost = [
-        f"{one.environment}: {one.fault}, at {one.at}: {'; '.join(one.lost)}"
+        f"{fault.environment}: {fault.fault}, at {fault.at}: {'; '.join(fault.lost)}"
         for result in results
-        for one in result.fault_results
-        if not one.recovered
+        for fault in result.fault_results
+        if not fault.recovered
     ]
     wrong = [
         f"{effect.environment}: {effect.key} to {effect.value}: {'; '.join(effect.wrong)}"

@@ -83,7 +83,7 @@ def run(
         for done in as_completed(asked):
             result = done.result()
             results.append(result)
-            bad = sum(not one.recovered for one in result.fault_results)
+            bad = sum(not fault.recovered for fault in result.fault_results)
             bad += sum(bool(effect.wrong) for effect in result.effects)
             log(f"{result.part}: {result.tried} of {result.planned} tried, {bad} failed")
     return results
@@ -138,7 +138,7 @@ def _kills(
             result.tried += len(fault_results)
             ups += missed_ups
             destroys += missed_destroys
-            if any(one.lost for one in fault_results):
+            if any(fault.lost for fault in fault_results):
                 runners.close()
             yield fault_results
 
@@ -187,14 +187,14 @@ def _errors(
             fault_results.append(inject(runner, ups.pop(0)))
         else:
             runner.run_or_fail(runner.sandbox.engine.up)
-        if any(one and one.lost for one in fault_results):
+        if any(fault and fault.lost for fault in fault_results):
             runners.close()
         elif downs:
             fault_results.append(inject(runner, downs.pop(0)))
         else:
             runner.destroy()
         result.tried += len(fault_results)
-        yield [one for one in fault_results if one]
+        yield [item for item in fault_results if item]
         if fault_results[-1] and fault_results[-1].lost:
             runners.close()
 

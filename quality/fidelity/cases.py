@@ -56,7 +56,7 @@ _WRONG: Mapping[type, Any] = {str: {"a": "b"}, bool: "perhaps", int: "many", flo
 def all_cases(package: Package, declared: Sequence[Declared]) -> Iterator[Case]:
     """For each type, the largest resource with all paths, and the others with their own."""
     asked: set[str] = set()
-    for of in sorted(declared, key=lambda each: (each.token, -len(repr(each.inputs)))):
+    for of in sorted(declared, key=lambda case: (case.token, -len(repr(case.inputs)))):
         yield from _of_resource(package, of, given_alone=of.token in asked)
         asked.add(of.token)
 
@@ -105,11 +105,11 @@ def _of_path(
     of: Declared, base: Inputs, shape: Block, known: Facts, path: str, kind: Any, needed: bool
 ) -> Iterator[Case]:
     values = Values(of.token, known)
-    one, other = values.two(path, kind)
+    left, other = values.two(path, kind)
     given = values.at(base, path)
-    if given is not None and _same_shape(given, one):
-        one = given
-        other = next(each for each in (*values.two(path, kind), NOTHING) if each != one)
+    if given is not None and _same_shape(given, left):
+        left = given
+        other = next(value for value in (*values.two(path, kind), NOTHING) if value != left)
 
     def put(value: Any) -> Inputs:
         return values.put(base, shape, path, value)
@@ -118,15 +118,15 @@ def _of_path(
         return Case(of=of, kind=what, path=path, before=put(before), after=put(after))
 
     if not needed:
-        yield case("add", NOTHING, one)
-        yield case("remove", one, NOTHING)
-    if other is not NOTHING and other != one:
-        yield case("change", one, other)
-    yield case("unknown", one, UNKNOWN)
+        yield case("add", NOTHING, left)
+        yield case("remove", left, NOTHING)
+    if other is not NOTHING and other != left:
+        yield case("change", left, other)
+    yield case("unknown", left, UNKNOWN)
     element, listed = _element(kind)
     empty = {bool: False, int: 0, float: 0, str: ""}.get(kind, [] if listed else {})
-    if empty != one:
-        yield case("empty", one, empty)
+    if empty != left:
+        yield case("empty", left, empty)
     if not needed:
         yield case("add-empty", NOTHING, empty)
     if listed:
@@ -145,8 +145,8 @@ def _of_path(
         yield Case(of=of, kind="wrong value", path=path, before=None, after=put(bad))
 
 
-def _same_shape(one: Any, other: Any) -> bool:
-    return isinstance(one, type(other)) or isinstance(other, type(one))
+def _same_shape(first: Any, other: Any) -> bool:
+    return isinstance(first, type(other)) or isinstance(other, type(first))
 
 
 @cache
@@ -167,15 +167,15 @@ class Values:
         """Two different values, if the type has two."""
         for key in sorted(self._forms, key=len, reverse=True):
             if path == key or path.endswith(f".{key}"):
-                one, other = self._forms[key]
-                return one, other
+                first, other = self._forms[key]
+                return first, other
         if path in self._known.enums:
             allowed = [value for value in self._known.enums[path] if value]
             return allowed[0], allowed[-1]
         element, listed = _element(kind)
         if listed:
-            one, other = self.two(f"{path}[]", element)
-            return [one], [other]
+            first, other = self.two(f"{path}[]", element)
+            return [first], [other]
         if sdk.is_input_type(kind):
             minimal = self._minimal(block(kind), path)
             return minimal, minimal

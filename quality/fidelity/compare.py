@@ -209,8 +209,8 @@ def _leaves(outputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> Iterator[tu
         if kind is None:
             continue  # the SDK has no such output: a program cannot read it
         if isinstance(value, Mapping) and sdk.is_output_type(kind):
-            for path, each in _leaves(value, sdk.output_types(kind)):
-                yield f"{name}.{path}", each
+            for path, inner in _leaves(value, sdk.output_types(kind)):
+                yield f"{name}.{path}", inner
         else:
             yield name, value
 

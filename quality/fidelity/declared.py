@@ -35,24 +35,24 @@ class Declared:
 def declared(package: str) -> list[Declared]:
     """A package's resources in the samples, each set of inputs once, in the samples' order."""
     found = [
-        each for sample in SAMPLES for each in _of(sample) if each.token.startswith(f"{package}:")
+        row for sample in SAMPLES for row in _of(sample) if row.token.startswith(f"{package}:")
     ]
-    tokens = {each.token for each in found}
+    tokens = {resource.token for resource in found}
     for token, inputs in yaml.safe_load(BEYOND.read_text()).get(package, {}).items():
         if token in tokens:
             raise ValueError(f"{BEYOND.name}: a sample declares {token} by now; drop it")
         found.append(Declared(stack="", token=token, name="sample", inputs=inputs))
     seen: dict[tuple[str, frozenset[str]], Declared] = {}
-    for each in found:
-        seen.setdefault((each.token, frozenset(_paths(each.inputs))), each)
+    for item in found:
+        seen.setdefault((item.token, frozenset(_paths(item.inputs))), item)
     return list(seen.values())
 
 
 def _paths(value: Any, path: str = "") -> list[str]:
     if isinstance(value, Mapping):
-        return [one for name, each in value.items() for one in _paths(each, f"{path}.{name}")]
+        return [found for name, inner in value.items() for found in _paths(inner, f"{path}.{name}")]
     if isinstance(value, list):
-        return [path, *(one for each in value for one in _paths(each, f"{path}[]"))]
+        return [path, *(deep for item in value for deep in _paths(item, f"{path}[]"))]
     return [path]
 
 
@@ -89,7 +89,7 @@ def _of(sample: str) -> list[Declared]:
         # The SDK keeps its state in context variables: a new context is a new engine.
         contextvars.copy_context().run(run, _config(sample, kubeconfig.name))
     # Independent resources are registered in any order.
-    return sorted(found, key=lambda each: (each.token, each.name))
+    return sorted(found, key=lambda resource: (resource.token, resource.name))
 
 
 def _config(sample: str, kubeconfig: str) -> dict[str, str]:

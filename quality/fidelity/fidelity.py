@@ -74,7 +74,7 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
     found, stale = judged(package, answers)
     document = _document(package, answers, found, versions, time.monotonic() - began)
     document["stale"] = stale
-    unexplained = [each for each in found if not each.reason]
+    unexplained = [difference for difference in found if not difference.reason]
     if docs:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{package}.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -139,7 +139,7 @@ def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], l
         found.append(
             Difference(answer=answer, reason="" if open_ else " ".join(dict.fromkeys(reasons)))
         )
-    asked = {(each.case.of.token, each.case.kind, each.case.path) for each in answers}
+    asked = {(answer.case.of.token, answer.case.kind, answer.case.path) for answer in answers}
     stale = [
         f"{row.get('type') or row.get('official_says') or row.get('offline_says')}: "
         f"{', '.join(row.get('paths', row.get('unknown', ())))}"
@@ -151,7 +151,7 @@ def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], l
 
 def _at(path: str, paths: Sequence[str]) -> bool:
     """Whether a path matches one of these; `*` matches any text."""
-    return any(path == each or ("*" in each and fnmatchcase(path, each)) for each in paths)
+    return any(path == mask or ("*" in mask and fnmatchcase(path, mask)) for mask in paths)
 
 
 def _all_asked(package: str, row: Mapping[str, Any], asked: set[tuple[str, str, str]]) -> bool:
@@ -160,11 +160,11 @@ def _all_asked(package: str, row: Mapping[str, Any], asked: set[tuple[str, str, 
     if "official_says" in row or "offline_says" in row:
         return len(asked) > 5000
     if "unknown" in row:
-        adds = [one for one, kind, _ in asked if kind == "add" and fnmatchcase(one, token)]
+        adds = [name for name, kind, _ in asked if kind == "add" and fnmatchcase(name, token)]
         return len(adds) > 200
     return any(
-        fnmatchcase(one, token) and kind in row["kinds"] and _at(path, row["paths"])
-        for one, kind, path in asked
+        fnmatchcase(word, token) and kind in row["kinds"] and _at(path, row["paths"])
+        for word, kind, path in asked
     )
 
 
@@ -175,11 +175,11 @@ def _document(
     versions: Mapping[str, str],
     seconds: float,
 ) -> dict[str, Any]:
-    differing = [each for each in found if set(each.answer.differs) - {"outputs"}]
-    verdicts = [each.answer for each in differing]
-    by_version = [each for each in differing if each.reason.startswith("Version.")]
+    differing = [difference for difference in found if set(difference.answer.differs) - {"outputs"}]
+    verdicts = [diff.answer for diff in differing]
+    by_version = [item for item in differing if item.reason.startswith("Version.")]
     previews = [answer for answer in answers if answer.offline.unknown is not None]
-    outputs = [each.answer for each in found if "outputs" in each.answer.differs]
+    outputs = [item.answer for item in found if "outputs" in item.answer.differs]
     return {
         "package": package,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -193,13 +193,13 @@ def _document(
         "seconds": round(seconds),
         "kinds": _rows(answers, verdicts, lambda case: case.kind),
         "types": _rows(answers, verdicts, lambda case: case.of.token.partition(":")[2]),
-        "differences": [each.document() for each in found],
+        "differences": [item.document() for item in found],
     }
 
 
 def _rows(answers: Sequence[Answer], differ: Sequence[Answer], key: Any) -> list[dict[str, Any]]:
     asked = Counter(key(answer.case) for answer in answers)
-    bad = Counter(key(each.case) for each in differ)
+    bad = Counter(key(difference.case) for difference in differ)
     return [
         {"of": name, "cases": count, "differ": bad[name], "same": _share(bad[name], count)}
         for name, count in sorted(asked.items())
@@ -221,9 +221,9 @@ def _text(document: Mapping[str, Any]) -> Iterator[str]:
         yield ""
     for difference in document["differences"]:
         if not difference["reason"]:
-            said = {name: difference[name] for name in SAID if name in difference}
+            texts = {name: difference[name] for name in SAID if name in difference}
             case = f"{difference['resource']} {difference['kind']} {difference['path']}"
-            yield f"no reason: {difference['type']} {case}: {said}"
+            yield f"no reason: {difference['type']} {case}: {texts}"
     for row in document["stale"]:
         yield f"differs no more: {row}; drop it from {REASONS.name}"
     yield (

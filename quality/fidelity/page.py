@@ -64,13 +64,13 @@ def _counted(verdicts: Mapping[str, int]) -> str:
 
 def _rows(of: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     seen: set[tuple[str, ...]] = set()
-    for each in of["differences"]:
-        if "offline" in each:
-            row = (each["type"], f"{each['kind']} `{each['path']}`", each["offline"][:80],
-                   each["official"][:80], each["reason"])  # fmt: skip
+    for diff in of["differences"]:
+        if "offline" in diff:
+            row = (diff["type"], f"{diff['kind']} `{diff['path']}`", diff["offline"][:80],
+                   diff["official"][:80], diff["reason"])  # fmt: skip
         else:
-            unknown = ", ".join(f"`{path}`" for path in each["unknown to one"])
-            row = (each["type"], f"preview: {unknown}", "", "", each["reason"])
+            unknown = ", ".join(f"`{path}`" for path in diff["unknown to one"])
+            row = (diff["type"], f"preview: {unknown}", "", "", diff["reason"])
         if row not in seen:
             seen.add(row)
             yield tuple(cell.replace("\n", " ") for cell in row)

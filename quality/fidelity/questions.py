@@ -118,7 +118,7 @@ class Plugin:
         except Refused as error:
             return Step(what="refused", reason=str(error))
         some = answer.changes == provider_pb2.DiffResponse.DIFF_SOME
-        found = {path: _KINDS.Name(each.kind) for path, each in answer.detailedDiff.items()}
+        found = {path: _KINDS.Name(change.kind) for path, change in answer.detailedDiff.items()}
         replacing = [path for path, kind in found.items() if kind.endswith("_REPLACE")]
         # The official bridge plans a replacement from nothing, and also lists properties that stay
         # empty: only an input that differs can be the cause.

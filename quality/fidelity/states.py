@@ -37,8 +37,8 @@ def _filled(value: Any, kind: Any) -> Any:
             return {}
         return {bool: False, int: 0, float: 0.0, str: ""}.get(kind)
     if isinstance(value, list) and element:
-        return [_filled(each, element) for each in value]
+        return [_filled(inner, element) for inner in value]
     if isinstance(value, Mapping) and sdk.is_output_type(kind):
         kinds = sdk.output_types(kind)
-        return {name: _filled(each, plain(kinds.get(name))) for name, each in value.items()}
+        return {name: _filled(item, plain(kinds.get(name))) for name, item in value.items()}
     return value

@@ -46,4 +46,4 @@ def by_node_pool() -> Mapping[str, Measured]:
 
 def outputs() -> Mapping[str, Mapping[str, Any]]:
     """Resource type -> the cloud's outputs that the program reads, on every platform."""
-    return {kind: found for one in by_node_pool().values() for kind, found in one.OUTPUTS.items()}
+    return {kind: found for row in by_node_pool().values() for kind, found in row.OUTPUTS.items()}

@@ -147,8 +147,8 @@ def comment(sections: Sequence[Section]) -> str:
     return f"{text[:MOST]}\n```\n\nThis comment was too long; see the job's log for the rest."
 
 
-def _warned(stack: str, what: str, said: Sequence[str]) -> str:
-    lines = [f"> {code(line)}  " for line in said]
+def _warned(stack: str, what: str, warned: Sequence[str]) -> str:
+    lines = [f"> {code(line)}  " for line in warned]
     return "\n".join(["> [!WARNING]", f"> **{stack}: {what}.**  ", *lines]) if lines else ""
 
 

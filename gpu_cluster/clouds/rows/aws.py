@@ -125,8 +125,8 @@ def _row(token: str, words: Mapping[str, Any]) -> Row:
                 **words,
                 "read": Read(**_call(words["read"])),
                 "delete": Delete(**_call(words["delete"])),
-                "update": tuple(Update(**_call(each)) for each in words.get("update", ())),
-                "more": tuple(More(**each) for each in words.get("more", ())),
+                "update": tuple(Update(**_call(entry)) for entry in words.get("update", ())),
+                "more": tuple(More(**row) for row in words.get("more", ())),
                 "tags": Tags(**words["tags"]) if "tags" in words else None,
             }
         )

@@ -44,45 +44,45 @@ def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
     """The attachments that a cluster's objects, by their kinds of `FOLLOWED`, need from the
     cloud."""
     ports = {
-        full_name(each): {port.get("name"): port["port"] for port in each["spec"].get("ports", ())}
-        for each in objects.get("Service", ())
+        full_name(obj): {port.get("name"): port["port"] for port in obj["spec"].get("ports", ())}
+        for obj in objects.get("Service", ())
     }
-    classes = {each["metadata"]["name"]: each for each in objects.get("StorageClass", ())}
+    classes = {item["metadata"]["name"]: item for item in objects.get("StorageClass", ())}
     return [
         *(
-            Wanted(**_named(each), kind="load balancer", class_name=_noted(each, _BALANCERS),
-                   ports=tuple(ports[full_name(each)].values()))
-            for each in objects.get("Service", ())
-            if each["spec"].get("type") == "LoadBalancer"
+            Wanted(**_named(service), kind="load balancer", class_name=_noted(service, _BALANCERS),
+                   ports=tuple(ports[full_name(service)].values()))
+            for service in objects.get("Service", ())
+            if service["spec"].get("type") == "LoadBalancer"
         ),
         *(
-            Wanted(**_named(each), kind="disk", gib=_gib(each), node=_noted(each, (_NODE,)),
-                   **_driver(classes.get(_class(each))))
-            for each in objects.get("PersistentVolumeClaim", ())
-            if _has_volume(each) or _provisioned(each, classes.get(_class(each)))
+            Wanted(**_named(claim), kind="disk", gib=_gib(claim), node=_noted(claim, (_NODE,)),
+                   **_driver(classes.get(_class(claim))))
+            for claim in objects.get("PersistentVolumeClaim", ())
+            if _has_volume(claim) or _provisioned(claim, classes.get(_class(claim)))
         ),
         *(
-            Wanted(**_named(each), kind="ingress",
-                   class_name=_noted(each, ("kubernetes.io/ingress.class",)),
-                   spec_class=each["spec"].get("ingressClassName"),
-                   backends=_known(_of_ingress(each), ports))
-            for each in objects.get("Ingress", ())
+            Wanted(**_named(ingress), kind="ingress",
+                   class_name=_noted(ingress, ("kubernetes.io/ingress.class",)),
+                   spec_class=ingress["spec"].get("ingressClassName"),
+                   backends=_known(_of_ingress(ingress), ports))
+            for ingress in objects.get("Ingress", ())
         ),
         *(
-            Wanted(**_named(each), kind="gateway", class_name=each["spec"]["gatewayClassName"],
-                   backends=_known(_of_routes(each, objects.get("HTTPRoute", ())), ports))
-            for each in objects.get("Gateway", ())
+            Wanted(**_named(obj), kind="gateway", class_name=obj["spec"]["gatewayClassName"],
+                   backends=_known(_of_routes(obj, objects.get("HTTPRoute", ())), ports))
+            for obj in objects.get("Gateway", ())
         ),
     ]  # fmt: skip
 
 
-def _named(one: Object) -> dict[str, Any]:
-    return {"uid": one["metadata"]["uid"], "name": full_name(one)}
+def _named(obj: Object) -> dict[str, Any]:
+    return {"uid": obj["metadata"]["uid"], "name": full_name(obj)}
 
 
-def _noted(one: Object, names: Sequence[str]) -> str:
+def _noted(obj: Object, names: Sequence[str]) -> str:
     """The value of the first of these annotations that the object has."""
-    notes = one["metadata"].get("annotations") or {}
+    notes = obj["metadata"].get("annotations") or {}
     return next((str(notes[name]) for name in names if name in notes), "")
 
 
@@ -115,14 +115,14 @@ def _gib(claim: Object) -> int:
     return math.ceil(quantity.parse(claim["spec"]["resources"]["requests"]["storage"]) / 2**30)
 
 
-def _of_ingress(one: Object) -> Iterator[tuple[str, Any]]:
+def _of_ingress(ingress: Object) -> Iterator[tuple[str, Any]]:
     """The backend Services of an Ingress, each with a port's number or name."""
-    rules = one["spec"].get("rules") or ()
+    rules = ingress["spec"].get("rules") or ()
     paths = [path for rule in rules for path in (rule.get("http") or {}).get("paths", ())]
-    for backend in [one["spec"].get("defaultBackend"), *(path["backend"] for path in paths)]:
+    for backend in [ingress["spec"].get("defaultBackend"), *(path["backend"] for path in paths)]:
         if service := (backend or {}).get("service"):
             port = service.get("port") or {}
-            yield _beside(one, service), port.get("number") or port.get("name")
+            yield _beside(ingress, service), port.get("number") or port.get("name")
 
 
 def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str, Any]]:
@@ -133,9 +133,9 @@ def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str,
                 yield _beside(route, backend), backend.get("port")
 
 
-def _beside(one: Object, reference: Object) -> str:
-    """The full name of the referenced object; its namespace defaults to that of `one`."""
-    return f"{reference.get('namespace') or one['metadata']['namespace']}/{reference['name']}"
+def _beside(obj: Object, reference: Object) -> str:
+    """The full name of the referenced object; its namespace defaults to that of `obj`."""
+    return f"{reference.get('namespace') or obj['metadata']['namespace']}/{reference['name']}"
 
 
 def _known(
@@ -178,46 +178,46 @@ class Attachments:
         if now == self._known and not self._due | self._released:
             return
         refused = self._provisioning_errors(now, objects)
-        made = self._cloud.attach([each for each in now if each.uid not in refused])
-        before = {each.uid for each in self._known} - self._due
-        for each in now:
-            if each.uid not in before and each.uid in made:
-                self._tell(each, made[each.uid], objects)
-        self._released |= {each.uid for each in self._known if each.kind == "disk"}
-        self._released -= {each.uid for each in now}
+        made = self._cloud.attach([request for request in now if request.uid not in refused])
+        before = {need.uid for need in self._known} - self._due
+        for item in now:
+            if item.uid not in before and item.uid in made:
+                self._tell(item, made[item.uid], objects)
+        self._released |= {old.uid for old in self._known if old.kind == "disk"}
+        self._released -= {new.uid for new in now}
         for uid in self._released - made.keys():
             self._api.delete(f"/api/v1/persistentvolumes/pvc-{uid}")
         self._released &= made.keys()
         self._known = now
-        self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
+        self._due = {need.uid for need in now if need.kind == "disk" and need.uid not in made}
 
     def _wanted(self, objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
         """The attachments of existing objects, and the retained disks of deleted claims."""
         now = [
-            replace(each, zone=self._zone(each, objects.get("Node", ())))
-            if each.kind == "disk"
-            else each
-            for each in wanted(objects)
+            replace(request, zone=self._zone(request, objects.get("Node", ())))
+            if request.kind == "disk"
+            else request
+            for request in wanted(objects)
         ]
-        there = {each.uid for each in now}
-        gone = [each for each in self._known if each.kind == "disk" and each.uid not in there]
+        uids = {need.uid for need in now}
+        gone = [item for item in self._known if item.kind == "disk" and item.uid not in uids]
         self._retained |= {
-            each.uid for each in gone if each.uid not in self._retained and self._retains(each.uid)
+            item.uid for item in gone if item.uid not in self._retained and self._retains(item.uid)
         }
-        return [*now, *(each for each in gone if each.uid in self._retained)]
+        return [*now, *(old for old in gone if old.uid in self._retained)]
 
-    def _zone(self, one: Wanted, nodes: Iterable[Object]) -> str:
+    def _zone(self, request: Wanted, nodes: Iterable[Object]) -> str:
         """The zone in which a disk is created, and stays. If its class does not wait for a pod, any
         zone with a node may be chosen: here one without GPUs, as pods must not rely on another."""
-        if one.uid not in self._zones:
-            there = [(zone, node) for node in nodes if (zone := _labels(node).get(ZONE))]
-            named = [zone for zone, node in there if node["metadata"]["name"] == one.node]
-            plain = [zone for zone, node in there if not allocatable_gpus(node)]
-            found = named if one.node else plain or [zone for zone, _ in there]
+        if request.uid not in self._zones:
+            zones = [(zone, node) for node in nodes if (zone := _labels(node).get(ZONE))]
+            named = [zone for zone, node in zones if node["metadata"]["name"] == request.node]
+            plain = [zone for zone, node in zones if not allocatable_gpus(node)]
+            found = named if request.node else plain or [zone for zone, _ in zones]
             if not found:
                 return ""
-            self._zones[one.uid] = min(found)
-        return self._zones[one.uid]
+            self._zones[request.uid] = min(found)
+        return self._zones[request.uid]
 
     def _retains(self, uid: str) -> bool:
         try:
@@ -234,12 +234,12 @@ class Attachments:
         on the claim, as the external provisioner does."""
         assert isinstance(self._cloud, Attaching)
         claims = {
-            each["metadata"]["uid"]: each for each in objects.get("PersistentVolumeClaim", ())
+            claim["metadata"]["uid"]: claim for claim in objects.get("PersistentVolumeClaim", ())
         }
         disks = [
-            each
-            for each in now
-            if each.kind == "disk" and each.uid in claims and not _has_volume(claims[each.uid])
+            need
+            for need in now
+            if need.kind == "disk" and need.uid in claims and not _has_volume(claims[need.uid])
         ]
         errors = {disk.uid: self._cloud.why_not_provisioned(disk) for disk in disks}
         errors = {uid: error for uid, error in errors.items() if error}
@@ -254,25 +254,25 @@ class Attachments:
         they run for the minutes that the deletion takes. A driver in pods has no nodes left."""
         now = self._wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
-            self._cloud.attach([each for each in now if each.uid not in self._refused])
+            self._cloud.attach([request for request in now if request.uid not in self._refused])
 
-    def _tell(self, one: Wanted, what: str, objects: Mapping[str, Sequence[Object]]) -> None:
-        if one.kind in _PLURALS:
-            namespace, _, name = one.name.partition("/")
+    def _tell(self, request: Wanted, what: str, objects: Mapping[str, Sequence[Object]]) -> None:
+        if request.kind in _PLURALS:
+            namespace, _, name = request.name.partition("/")
             key = "ip" if what.replace(".", "").isdigit() else "hostname"
             status: dict[str, Any] = {"loadBalancer": {"ingress": [{key: what}]}}
-            if one.kind == "gateway":
+            if request.kind == "gateway":
                 status = {"addresses": [{"type": "IPAddress", "value": what}]}
-            group, plural = _PLURALS[one.kind]
+            group, plural = _PLURALS[request.kind]
             path = f"{group}/namespaces/{namespace}/{plural}/{name}/status"
             self._api.patch(path, {"status": status})
             return
         claims = objects["PersistentVolumeClaim"]
-        claim = next(each for each in claims if each["metadata"]["uid"] == one.uid)
+        claim = next(item for item in claims if item["metadata"]["uid"] == request.uid)
         try:
             assert isinstance(self._cloud, Attaching)
             zone = self._cloud.disk_zone(what.partition(":")[2])
-            self._api.create("/api/v1/persistentvolumes", volume(one, what, claim, zone))
+            self._api.create("/api/v1/persistentvolumes", volume(request, what, claim, zone))
         except ApiError as error:
             if error.status != 409:  # already created; the claim was seen again
                 raise
@@ -299,19 +299,19 @@ def _labels(node: Object) -> Mapping[str, str]:
     return node["metadata"].get("labels") or {}
 
 
-def volume(one: Wanted, handle: str, claim: Object, zone: str) -> dict[str, Any]:
+def volume(request: Wanted, handle: str, claim: Object, zone: str) -> dict[str, Any]:
     """The PersistentVolume that a CSI driver's provisioner creates for a claim. `zone`: the only
     one whose nodes can use it, if there is one; drivers write labels of their own with that value.
     """
-    there = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
-    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": there}}} if zone else {}
-    namespace, _, name = one.name.partition("/")
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if zone else {}
+    namespace, _, name = request.name.partition("/")
     driver, _, volume_id = handle.partition(":")
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
         "metadata": {
-            "name": f"pvc-{one.uid}",
+            "name": f"pvc-{request.uid}",
             "annotations": {"pv.kubernetes.io/provisioned-by": driver},
         },
         "spec": {
@@ -319,7 +319,7 @@ def volume(one: Wanted, handle: str, claim: Object, zone: str) -> dict[str, Any]
             "accessModes": claim["spec"]["accessModes"],
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": _class(claim),
-            "claimRef": {"namespace": namespace, "name": name, "uid": one.uid,
+            "claimRef": {"namespace": namespace, "name": name, "uid": request.uid,
                          "apiVersion": "v1", "kind": "PersistentVolumeClaim"},
             "csi": {"driver": driver, "volumeHandle": volume_id},
             **affinity,

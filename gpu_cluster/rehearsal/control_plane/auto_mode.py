@@ -77,10 +77,10 @@ class AutoModeController:
 
     def _start(self, wanted: AutoMode) -> None:
         api = self._control_plane.api
-        for each in wanted.objects:
-            path = _PATHS[each["apiVersion"], each["kind"]]
+        for obj in wanted.objects:
+            path = _PATHS[obj["apiVersion"], obj["kind"]]
             try:
-                api.create(path, dict(each))
+                api.create(path, dict(obj))
             except ApiError as error:
                 if error.status != 409:
                     raise
@@ -219,10 +219,10 @@ def to_karpenter(text: str) -> str:
         text = pattern.sub(words, text)
     document = json.loads(text)
     translated = False
-    for each in _objects(document):
-        translate = _TRANSLATED.get(each.get("kind") or _kind_of_items(document))
-        if translate is not None and each.get("spec"):
-            each["spec"] = translate(each["spec"])
+    for obj in _objects(document):
+        translate = _TRANSLATED.get(obj.get("kind") or _kind_of_items(document))
+        if translate is not None and obj.get("spec"):
+            obj["spec"] = translate(obj["spec"])
             translated = True
     return json.dumps(document) if translated else text
 
@@ -232,7 +232,7 @@ def _objects(document: Any) -> Iterator[dict[str, Any]]:
     if isinstance(document, dict):
         inside = document.get("object")
         found = document.get("items") or [inside if isinstance(inside, dict) else document]
-        yield from (each for each in found if isinstance(each, dict))
+        yield from (obj for obj in found if isinstance(obj, dict))
 
 
 def _kind_of_items(document: Mapping[str, Any]) -> str:

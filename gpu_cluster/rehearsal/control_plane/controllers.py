@@ -59,7 +59,7 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
         "karpenter-aws": cluster.get("scaler") in ("karpenter", "auto-mode"),
     }
     named = [replace(program(name), tools=pinned) for name in PROGRAMS.values() if wanted[name]]
-    if missing := [each for each in named if not each.folder().is_dir()]:
+    if missing := [item for item in named if not item.folder().is_dir()]:
         build(missing)
 
 
@@ -68,7 +68,7 @@ def program_of(pod: Mapping[str, Any]) -> str | None:
     image = str(pod["spec"]["containers"][0]["image"]).partition("@")[0]
     folder, _, last = image.rpartition("/")
     name = f"{folder}/{last.partition(':')[0]}"
-    return next((each for end, each in PROGRAMS.items() if name.endswith(f"/{end}")), None)
+    return next((item for end, item in PROGRAMS.items() if name.endswith(f"/{end}")), None)
 
 
 def binary_of(pod: Mapping[str, Any], pinned: Path) -> Path:
@@ -145,8 +145,8 @@ class Controllers:
         }
         for uid in [uid for uid in self._simulated if uid not in pods]:
             if isinstance(self._simulated.get(uid), _Karpenter):  # a standby would lead
-                for other, each in list(self._simulated.items()):
-                    if isinstance(each, _StandBy):
+                for other, item in list(self._simulated.items()):
+                    if isinstance(item, _StandBy):
                         self._end(other)
             if uid in self._simulated:
                 self._end(uid)
@@ -176,7 +176,7 @@ class Controllers:
         binary = binary_of(pod, self.pinned)
         if program_of(pod) != "karpenter-aws":
             return _Played(pod, address, folder, self._control_plane, self._processes, binary)
-        leads = not any(isinstance(each, _Karpenter) for each in self._simulated.values())
+        leads = not any(isinstance(item, _Karpenter) for item in self._simulated.values())
         kind = _Karpenter if leads else _StandBy
         return kind(pod, address, folder, self._control_plane, self._processes, binary, self._cloud)
 
@@ -240,7 +240,7 @@ class _Played:
 
     def _begin(self, network: PodNetwork) -> None:
         """Starts the container, not ready yet. Like a kubelet, it waits for missing volumes."""
-        arguments = [self._argument(each) for each in self._container.get("args") or []]
+        arguments = [self._argument(argument) for argument in self._container.get("args") or []]
         for own, local in self._ports.items():
             network.route(self.address, own, local)
         self._command = [str(self._binary), *arguments]
@@ -419,12 +419,12 @@ class _Karpenter(_Played):
     def _declared_environment(self) -> dict[str, str]:
         """The container's declared environment, except what depends on its resources."""
         found = {}
-        for each in self._container.get("env") or []:
-            field = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
-            if "value" in each:
-                found[each["name"]] = each["value"]
+        for variable in self._container.get("env") or []:
+            field = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath", "")
+            if "value" in variable:
+                found[variable["name"]] = variable["value"]
             elif field.startswith("metadata."):
-                found[each["name"]] = self._pod["metadata"][field.partition(".")[2]]
+                found[variable["name"]] = self._pod["metadata"][field.partition(".")[2]]
         return found
 
     def _probe(self) -> bool:

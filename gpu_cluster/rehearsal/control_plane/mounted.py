@@ -57,8 +57,8 @@ def _own(path: Path, parent: int) -> int:
         descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
     except NotADirectoryError:  # a link fails like this, too
         raise ToolError(f"{path} is not a folder, and JobSet needs one there; remove it") from None
-    there = os.fstat(descriptor)
-    if there.st_uid != os.geteuid() or there.st_mode & 0o022:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         os.close(descriptor)
         raise ToolError(
             f"{path} belongs to another user, or is writable by others; JobSet needs it: remove "

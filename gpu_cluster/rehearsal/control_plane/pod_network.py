@@ -111,16 +111,16 @@ class _Tunnel(socketserver.StreamRequestHandler):
             _pump(self.connection, other)
 
 
-def _pump(one: socket.socket, other: socket.socket) -> None:
+def _pump(source: socket.socket, other: socket.socket) -> None:
     """Copies in both directions until either side closes."""
-    peers = {one: other, other: one}
+    peers = {source: other, other: source}
     while True:
-        readable, _, _ = select.select([one, other], [], [])
-        for each in readable:
+        readable, _, _ = select.select([source, other], [], [])
+        for ready in readable:
             try:
-                data = each.recv(CHUNK)
+                data = ready.recv(CHUNK)
                 if not data:
                     return
-                peers[each].sendall(data)
+                peers[ready].sendall(data)
             except OSError:  # the other side has closed
                 return

@@ -248,12 +248,12 @@ class _EventReader:
             if metadata["op"] not in QUIET and not known:
                 self.resources.append((what, metadata["urn"]))
                 self._on_event(self._operation, what, metadata["urn"])
-        elif said := event.get("diagnosticEvent"):
-            message = said["message"].strip()
-            if said["severity"] == "error" and message:
-                self.errors.append(_with_subject(said.get("urn"), message))
-            elif said["severity"] == "warning" and message:
-                self.warnings.append(_with_subject(said.get("urn"), message))
+        elif diagnostic := event.get("diagnosticEvent"):
+            message = diagnostic["message"].strip()
+            if diagnostic["severity"] == "error" and message:
+                self.errors.append(_with_subject(diagnostic.get("urn"), message))
+            elif diagnostic["severity"] == "warning" and message:
+                self.warnings.append(_with_subject(diagnostic.get("urn"), message))
         elif policy := event.get("policyEvent"):
             # The message begins with the policy's description.
             found = policy["message"].strip().rpartition("\n")[2]

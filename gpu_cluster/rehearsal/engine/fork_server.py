@@ -209,7 +209,7 @@ def _run(arguments: list[str]) -> None:
         path.append(arguments.pop(0))
     kind, *_ = arguments
     first = {"-c": "", "-m": os.getcwd()}.get(kind, str(Path(kind).resolve().parent))
-    extra = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    extra = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = extra if "-P" in path else [first, *extra]
     if kind == "-c":
         sys.argv = ["-c", *arguments[2:]]

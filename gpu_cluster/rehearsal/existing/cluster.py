@@ -101,8 +101,8 @@ def with_objects(api: Api, objects: Sequence[Object]) -> None:
         metadata, version = body["metadata"], body["apiVersion"]
         group = f"/apis/{version}" if "/" in version else f"/api/{version}"
         (resource,) = [
-            one for one in api.get(group)["resources"]
-            if one["kind"] == body["kind"] and "/" not in one["name"]
+            kind for kind in api.get(group)["resources"]
+            if kind["kind"] == body["kind"] and "/" not in kind["name"]
         ]  # fmt: skip
         inside = f"/namespaces/{metadata.get('namespace', 'default')}"
         path = f"{group}{inside if resource['namespaced'] else ''}/{resource['name']}"

@@ -54,9 +54,9 @@ def _network(ec2: Any, row: Mapping[str, Any], own: EksSettings) -> dict[str, An
     (found,) = ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"]
     first = found["CidrBlock"]
     more = [
-        one["CidrBlock"]
-        for one in found.get("CidrBlockAssociationSet", ())
-        if one["CidrBlockState"]["State"] == "associated" and one["CidrBlock"] != first
+        block["CidrBlock"]
+        for block in found.get("CidrBlockAssociationSet", ())
+        if block["CidrBlockState"]["State"] == "associated" and block["CidrBlock"] != first
     ]
     return {
         "vpc": [first, *more] if more else first,
@@ -128,13 +128,13 @@ def _type(ec2: Any, group: Mapping[str, Any]) -> str:
 def _pod_identities(eks: Any, iam: Any, name: str, owner: str) -> dict[str, list[str]]:
     pages = eks.get_paginator("list_pod_identity_associations").paginate(clusterName=name)
     found = {}
-    for each in (one for page in pages for one in page["associations"]):
+    for row in (item for page in pages for item in page["associations"]):
         association = eks.describe_pod_identity_association(
-            clusterName=name, associationId=each["associationId"]
+            clusterName=name, associationId=row["associationId"]
         )["association"]
         if (association.get("tags") or {}).get(AWS_TAG) != owner:
             role = association["roleArn"].rpartition("/")[2]
-            found[f"{each['namespace']}/{each['serviceAccount']}"] = _actions(iam, role)
+            found[f"{row['namespace']}/{row['serviceAccount']}"] = _actions(iam, role)
     return found
 
 
@@ -147,16 +147,16 @@ def _actions(iam: Any, role: str) -> list[str]:
         for policy in page["PolicyNames"]
     ]
     for page in iam.get_paginator("list_attached_role_policies").paginate(RoleName=role):
-        for each in page["AttachedPolicies"]:
-            arn = each["PolicyArn"]
+        for policy in page["AttachedPolicies"]:
+            arn = policy["PolicyArn"]
             version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
             shown = iam.get_policy_version(PolicyArn=arn, VersionId=version)
             documents.append(shown["PolicyVersion"]["Document"])
     statements = [
-        one for document in documents for one in _listed(document["Statement"])
-        if one["Effect"] == "Allow"
+        statement for document in documents for statement in _listed(document["Statement"])
+        if statement["Effect"] == "Allow"
     ]  # fmt: skip
-    return sorted({action for one in statements for action in _listed(one.get("Action", ()))})
+    return sorted({action for rule in statements for action in _listed(rule.get("Action", ()))})
 
 
 def _listed(value: Any) -> Iterable[Any]:

@@ -43,7 +43,7 @@ def _subnetwork(api: GoogleApi, row: Row) -> dict[str, Any]:
     name = row["networkConfig"]["subnetwork"]
     found = _known(api.get("compute", name))
     _, project, _, region, _, subnetwork = name.split("/")
-    blocks = {one["rangeName"]: one["ipCidrRange"] for one in found.get("secondaryIpRanges", ())}
+    blocks = {item["rangeName"]: item["ipCidrRange"] for item in found.get("secondaryIpRanges", ())}
     policy = row.get("ipAllocationPolicy") or {}
     # The cluster's ranges first: GKE may have them outside the subnetwork.
     pods = policy.get("clusterSecondaryRangeName") or "pods"

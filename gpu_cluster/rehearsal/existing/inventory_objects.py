@@ -34,7 +34,7 @@ def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
     cluster = in_cluster(kubeconfig, owner)
     for missing in cluster.denied.values():
         raise CheckError(missing)
-    defined = {one["metadata"]["name"]: one for one in cluster.definitions}
+    defined = {definition["metadata"]["name"]: definition for definition in cluster.definitions}
     controllers = [
         name
         for name, definition in {**BATCH_DEFINITIONS, "karpenter": _KARPENTER_CLASS}.items()
@@ -50,24 +50,24 @@ def described(kubeconfig: str, settings: Settings[Any], owner: str) -> dict[str,
 def _objects(cluster: InCluster, settings: Settings[Any], owner: str) -> list[dict[str, Any]]:
     daemons = [] if cluster.gpu_operator else cluster.daemons
     workloads = [
-        *(_workload("DaemonSet", one) for one in daemons if is_plugin(one) or is_installer(one)),
+        *(_workload("DaemonSet", obj) for obj in daemons if is_plugin(obj) or is_installer(obj)),
         *(
             _workload("Deployment", deployment)
             for deployment in cluster.deployments
             if is_autoscaler(deployment) or _is_karpenter(deployment)
         ),
     ]
-    theirs = {one["metadata"]["name"]: one for one in cluster.namespaces if owner_of(one) != owner}
+    theirs = {obj["metadata"]["name"]: obj for obj in cluster.namespaces if owner_of(obj) != owner}
     inside = {workload["metadata"]["namespace"] for workload in workloads}
     named = [name for name in theirs if name in settings.namespaces or name in inside]
     classes = {*STACK_CLASSES, STORAGE_CLASS, *settings.runs.storage_classes}
     return [
         *(_named("v1", "Namespace", theirs[name]) for name in named if name not in _EVERYWHERE),
         *(
-            _named("storage.k8s.io/v1", "StorageClass", one)
-            | {key: one[key] for key in ("provisioner", "parameters") if one.get(key)}
-            for one in cluster.storage_classes
-            if one["metadata"]["name"] in classes
+            _named("storage.k8s.io/v1", "StorageClass", item)
+            | {key: item[key] for key in ("provisioner", "parameters") if item.get(key)}
+            for item in cluster.storage_classes
+            if item["metadata"]["name"] in classes
         ),
         *_service_accounts(workloads),
         *workloads,
@@ -81,7 +81,7 @@ def _is_karpenter(deployment: Object) -> bool:
 
 def _environment(container: Object) -> dict[str, Any]:
     """What Karpenter has to know of its cluster."""
-    known = [one for one in container.get("env") or () if one["name"] in _KARPENTER_ENV]
+    known = [var for var in container.get("env") or () if var["name"] in _KARPENTER_ENV]
     return {"env": known} if known else {}
 
 
@@ -105,24 +105,24 @@ def _service_accounts(workloads: Iterable[Object]) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _named(version: str, kind: str, one: Object) -> dict[str, Any]:
-    kept = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
+def _named(version: str, kind: str, obj: Object) -> dict[str, Any]:
+    kept = {key: obj["metadata"][key] for key in ("name", "namespace") if key in obj["metadata"]}
     return {"apiVersion": version, "kind": kind, "metadata": kept}
 
 
-def _workload(kind: str, one: Object) -> dict[str, Any]:
-    template = one["spec"]["template"]
+def _workload(kind: str, obj: Object) -> dict[str, Any]:
+    template = obj["spec"]["template"]
     pod, labels = template["spec"], (template.get("metadata") or {}).get("labels") or {}
-    return _named("apps/v1", kind, one) | {
+    return _named("apps/v1", kind, obj) | {
         "spec": {
-            "selector": one["spec"]["selector"],
+            "selector": obj["spec"]["selector"],
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {key: pod[key] for key in _POD if pod.get(key)}
                 | {
                     "containers": [
                         {key: container[key] for key in _CONTAINER if container.get(key)}
-                        | (_environment(container) if _is_karpenter(one) else {})
+                        | (_environment(container) if _is_karpenter(obj) else {})
                         for container in pod["containers"]
                     ]
                 },

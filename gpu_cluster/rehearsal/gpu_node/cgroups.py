@@ -81,9 +81,9 @@ class Cgroup:
 
         Unless the root is the machine's own, they may not while a process is in the root.
         """
-        there = (root / "cgroup.controllers").read_text().split()
+        controllers = (root / "cgroup.controllers").read_text().split()
         given = (root / "cgroup.subtree_control").read_text().split()
-        missing = [name for name in NEEDED if name in there and name not in given]
+        missing = [name for name in NEEDED if name in controllers and name not in given]
         if missing:
             try:
                 _write(root, "+", missing)
@@ -116,8 +116,8 @@ def _remove(folder: Path) -> bool:
     deadline = time.monotonic() + REMOVE_SECONDS
     while folder.is_dir():
         try:
-            for each in _deepest_first(folder):
-                each.rmdir()
+            for path in _deepest_first(folder):
+                path.rmdir()
         except OSError:
             if time.monotonic() > deadline:
                 return False

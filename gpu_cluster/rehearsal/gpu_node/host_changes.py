@@ -88,7 +88,7 @@ class HostChanges:
         return {
             "processes": processes_in(self.namespace),
             **{
-                sort: [each for each in now if each not in set(self.before.get(sort, ()))]
+                sort: [trace for trace in now if trace not in set(self.before.get(sort, ()))]
                 for sort, now in seen().items()
                 if not isinstance(now, Mapping)
             },

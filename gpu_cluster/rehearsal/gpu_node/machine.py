@@ -83,7 +83,7 @@ def running_kubelet(processes: Path = Path("/proc")) -> str | None:
     """The name of this machine's own kubelet, with its process. Kubelets in a container do not
     count, nor does a rehearsal's, which has its own process namespace."""
     here = os.readlink(processes / "self" / "ns" / "pid")
-    for process in sorted(processes.glob("[0-9]*"), key=lambda each: int(each.name)):
+    for process in sorted(processes.glob("[0-9]*"), key=lambda path: int(path.name)):
         try:
             name = (process / "comm").read_text().strip()
             if name in KUBELETS and os.readlink(process / "ns" / "pid") == here:
@@ -126,6 +126,6 @@ def _ask(program: Path) -> str:
             f"--node gpu needs a working driver: no answer of nvidia-smi in {ANSWER_SECONDS:.0f} s"
         ) from None
     if done.returncode:
-        said = " ".join((done.stdout + done.stderr).split())
-        raise NodeError(f"--node gpu needs a working driver, but nvidia-smi says: {said}")
+        text = " ".join((done.stdout + done.stderr).split())
+        raise NodeError(f"--node gpu needs a working driver, but nvidia-smi says: {text}")
     return done.stdout

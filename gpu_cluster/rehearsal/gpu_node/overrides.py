@@ -111,7 +111,7 @@ class Overrides:
         why = "the node's NVIDIA runtime takes no variables of unprivileged pods, as on EKS"
         self._set(f"{POOLS}.{self.pool}", pool, "cdi", True, why)
         # YAML anchors may share one object between two workloads.
-        config[WORKLOADS].update({name: dict(one) for name, one in config[WORKLOADS].items()})
+        config[WORKLOADS].update({name: dict(item) for name, item in config[WORKLOADS].items()})
         for name, workload in config[WORKLOADS].items():
             if workload["pool"] != self.pool:
                 continue

@@ -59,13 +59,13 @@ def find(python: str = "python3") -> PyTorch | None:
     done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True)
     if done.returncode:
         return None
-    said = json.loads(done.stdout)
-    if said["torch"] is None:
+    facts = json.loads(done.stdout)
+    if facts["torch"] is None:
         return None
-    binary = Path(said["python"]).resolve()
+    binary = Path(facts["python"]).resolve()
     # All of a separately installed Python; only what the interpreter needs of the system's.
-    base = said["standard"] if Path(said["base"]) in (Path("/usr"), Path("/")) else said["base"]
-    places = {base, said["prefix"], str(Path(said["torch"]).parent.parent)} - {"/usr", "/"}
+    base = facts["standard"] if Path(facts["base"]) in (Path("/usr"), Path("/")) else facts["base"]
+    places = {base, facts["prefix"], str(Path(facts["torch"]).parent.parent)} - {"/usr", "/"}
     needed = sorted(
         place
         for place in places
@@ -73,7 +73,7 @@ def find(python: str = "python3") -> PyTorch | None:
     )
     mounts = {place: place for place in needed}
     return PyTorch(
-        python=said["python"], binary=binary, mounts=mounts | {LIBRARIES: str(_libraries(binary))}
+        python=facts["python"], binary=binary, mounts=mounts | {LIBRARIES: str(_libraries(binary))}
     )
 
 

@@ -110,7 +110,7 @@ class Autoscaler:
                 pool_name(group.name): room(group, frozen.get(group.name)) for group in scaled
             }
         # The first choice first, so that a pod always gets the best of the existing pools.
-        for name, pool in sorted(wanted.items(), key=lambda one: -one[1]["spec"]["weight"]):
+        for name, pool in sorted(wanted.items(), key=lambda entry: -entry[1]["spec"]["weight"]):
             if self._pools.get(name) != pool:
                 _apply_ready(
                     api, f"{NODE_POOLS}/{name}", pool,
@@ -223,8 +223,8 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
         }
         for zone in _zones(group):
             where = [_in(CAPACITY_TYPE, _capacity_type(group)), _in(ZONE, zone)]
-            if (each := {**offering, "Requirements": where}) not in entry["offerings"]:
-                entry["offerings"].append(each)
+            if (offer := {**offering, "Requirements": where}) not in entry["offerings"]:
+                entry["offerings"].append(offer)
     return list(types.values())
 
 

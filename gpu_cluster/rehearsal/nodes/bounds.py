@@ -76,7 +76,7 @@ class Bounds:
         pool, name = metadata.get("labels", {}).get(POOL, ""), metadata["name"]
         with self._lock:
             assert self._api is not None
-            there = {
+            requirements = {
                 item["metadata"]["name"]: item["metadata"].get("labels", {}).get(POOL)
                 for item in self._api.items(NODE_CLAIMS)
             }
@@ -84,9 +84,9 @@ class Bounds:
             self._let_in = {
                 other: (of, at)
                 for other, (of, at) in self._let_in.items()
-                if other not in there and now - at < ON_THE_WAY_SECONDS
+                if other not in requirements and now - at < ON_THE_WAY_SECONDS
             }
-            count = sum(of == pool for of in there.values())
+            count = sum(of == pool for of in requirements.values())
             count += sum(of == pool for of, _ in self._let_in.values())
             if count >= (most := self.limits.get(pool, 0)):
                 return f"pool {pool} is at its maximum of {most} autoscaled nodes"

@@ -65,7 +65,7 @@ def _ranks(config_map: Mapping[str, Any] | None) -> list[list[re.Pattern[str]]] 
     try:
         rows = yaml.safe_load(((config_map or {}).get("data") or {})[_KEY])
         keys = sorted(map(int, rows), reverse=True)
-        return [[re.compile(one) for one in rows[key]] for key in keys]
+        return [[re.compile(pattern) for pattern in rows[key]] for key in keys]
     except (KeyError, ValueError, AttributeError, TypeError, re.error, yaml.YAMLError):
         return None
 
@@ -125,9 +125,9 @@ class Backoff:
 
     def over(self) -> bool:
         """Whether a group's backoff has ended since the last call."""
-        held = {group for group in self._held if self.holds(group)}
-        before, self._last = self._last, held
-        return bool(before - held)
+        groups = {group for group in self._held if self.holds(group)}
+        before, self._last = self._last, groups
+        return bool(before - groups)
 
     def holds(self, group: str) -> bool:
         """Whether the group is skipped now."""

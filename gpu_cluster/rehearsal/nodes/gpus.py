@@ -92,7 +92,7 @@ def _variable_fault(spec: Mapping[str, Any]) -> str:
         added = (security.get("capabilities") or {}).get("add") or []
         if not security.get("privileged") and "SYS_ADMIN" not in added:
             return "whose container gets no GPU from the node's NVIDIA runtime without SYS_ADMIN"
-        variables = {one["name"]: one.get("value") for one in container.get("env") or []}
+        variables = {var["name"]: var.get("value") for var in container.get("env") or []}
         strategies = (variables.get("DEVICE_LIST_STRATEGY") or "envvar").split(",")
         if "cdi-cri" not in strategies:
             return (
@@ -109,9 +109,9 @@ def _hook_fault(toolkit: str, spec: Mapping[str, Any]) -> str:
     (k8s-device-plugin pull request 1818)."""
     hook = "disable-device-node-modification"
     variables = {
-        one["name"]: one.get("value") or ""
+        variable["name"]: variable.get("value") or ""
         for container in spec["containers"]
-        for one in container.get("env") or []
+        for variable in container.get("env") or []
     }
     off = {name.strip() for name in variables.get("CDI_DISABLE_HOOKS", "").split(",")}
     if not toolkit or "cdi" not in variables.get("DEVICE_LIST_STRATEGY", "") or off & {hook, "all"}:

@@ -63,7 +63,7 @@ def untolerated(taint: NodeTaint, tolerations: Iterable[Mapping[str, Any]]) -> s
         given, key=taint.key, value=taint.value, effect=taint.effect
     ):
         return None
-    near = next((one for one in reversed(given) if one.get("key") in (None, "", taint.key)), None)
+    near = next((row for row in reversed(given) if row.get("key") in (None, "", taint.key)), None)
     words = f"{taint.key}={taint.value}:{taint.effect}"
     if near is None:
         return f"it does not tolerate the taint {words}"
@@ -89,7 +89,7 @@ def _affinity(spec: Mapping[str, Any], shape: NodeTemplate) -> str | None:
         ]
         for term in terms
     ]
-    nearest = min((one for one in failed if one), key=len, default=[])
+    nearest = min((term for term in failed if term), key=len, default=[])
     words = "; ".join(
         f"{_words(expression)}, {_has(shape, expression['key'])}" for expression in nearest
     )

@@ -61,11 +61,11 @@ def movable(
 
 def _moves(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules) -> bool:
     """Whether pods run on the node and all of them may be evicted."""
-    there = [
+    elsewhere = [
         pod
         for pod in pods
         if pod["spec"].get("nodeName") == node["metadata"]["name"]
         and phase(pod) not in ("succeeded", "failed")
         and not workload(pod).startswith("DaemonSet ")
     ]
-    return bool(there) and not any(keeps(pod, rules) for pod in there)
+    return bool(elsewhere) and not any(keeps(pod, rules) for pod in elsewhere)

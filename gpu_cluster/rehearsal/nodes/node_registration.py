@@ -93,10 +93,10 @@ def by_instance(
     if group.instances is None:
         return list(nodes), [], {}
     known = group.instances
-    there = {node["metadata"]["name"]: node["spec"].get("providerID", "") for node in nodes}
-    ended = [name for name, identity in there.items() if identity and identity not in known]
-    free = [identity for identity in known if identity not in there.values()]
-    ids = dict(zip([name for name in there if not there[name]], free, strict=False))
+    provider_ids = {node["metadata"]["name"]: node["spec"].get("providerID", "") for node in nodes}
+    ended = [name for name, identity in provider_ids.items() if identity and identity not in known]
+    free = [identity for identity in known if identity not in provider_ids.values()]
+    ids = dict(zip([name for name in provider_ids if not provider_ids[name]], free, strict=False))
     stay = [node for node in nodes if node["metadata"]["name"] not in ended]
     return stay, [node for node in nodes if node["metadata"]["name"] in ended], ids
 

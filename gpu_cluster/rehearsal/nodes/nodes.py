@@ -209,7 +209,7 @@ class Nodes:
     def _restore(self, path: str, pool: Object) -> None:
         disruption = {key: pool["spec"]["disruption"].get(key) for key in ("consolidateAfter",)}
         owners = pool["metadata"].get("managedFields") or []
-        known = {(one["manager"], one["operation"], one.get("subresource")) for one in owners}
+        known = {(by["manager"], by["operation"], by.get("subresource")) for by in owners}
         try:
             now = self._api.patch(path, {"spec": {"disruption": disruption}})
             # What Karpenter itself wrote meanwhile stays its own.
@@ -299,9 +299,9 @@ class Nodes:
                 (own,) = (group for group in groups if belongs(node, group))
                 self._take(node, own.name, "run duration over")
         drained = self._unneeded.first({
-            name: each
-            for each in unneeded(groups, self._nodes, self._pods, rules(self._pods))
-            if (name := each.node["metadata"]["name"]) not in self._queued.booked
+            name: node
+            for node in unneeded(groups, self._nodes, self._pods, rules(self._pods))
+            if (name := node.node["metadata"]["name"]) not in self._queued.booked
         })  # fmt: skip
         if drained is None or drained.node["metadata"]["name"] in self._refused:
             return
@@ -466,7 +466,7 @@ class Nodes:
         if name not in self._members:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
-            ways = {each.name: f"{group.name} as {each.bought}" for each in group.machines or ()}
+            ways = {node.name: f"{group.name} as {node.bought}" for node in group.machines or ()}
             self._event_log.record(
                 "node", name, "member", group=group.name, gpus=gpus, order=group.order,
                 choice=ways.get(name, group.as_choice),
@@ -626,10 +626,10 @@ class Nodes:
         if not group.blocks:
             return {}
         if name not in self._blocks:
-            there = {node["metadata"]["name"] for node in self._nodes}
-            taken = [block for node, block in self._blocks.items() if node in there]
+            names = {node["metadata"]["name"] for node in self._nodes}
+            taken = [block for node, block in self._blocks.items() if node in names]
             free = (
-                one for one in group.blocks if one.nodes is None or taken.count(one) < one.nodes
+                row for row in group.blocks if row.nodes is None or taken.count(row) < row.nodes
             )
             self._blocks[name] = next(free, group.blocks[-1])
             where = "/".join(self._blocks[name].labels.values())

@@ -90,7 +90,7 @@ class QueuedNodes:
         if not isinstance(self._cloud, Queueing) or not (queued or self._looks()):
             return
         own = [node for node in nodes if any(belongs(node, group) for group in queued)]
-        names = {one["metadata"]["name"] for one in own}
+        names = {request["metadata"]["name"] for request in own}
         self._used |= {
             f"{pod['metadata']['namespace']}/{request}"
             for pod in pods
@@ -98,10 +98,10 @@ class QueuedNodes:
             and (request := (pod["metadata"].get("annotations") or {}).get(CONSUMES))
         }
         booked, self.waiting = set[str](), {}
-        asked = [one for one in self._api().items(REQUESTS) if _class(one) == CLASS]
-        there = {one["metadata"]["uid"] for one in asked}
-        self._accepted = {uid: one for uid, one in self._accepted.items() if uid in there}
-        self._granted = {uid: one for uid, one in self._granted.items() if uid in there}
+        asked = [need for need in self._api().items(REQUESTS) if _class(need) == CLASS]
+        uids = {item["metadata"]["uid"] for item in asked}
+        self._accepted = {uid: seen for uid, seen in self._accepted.items() if uid in uids}
+        self._granted = {uid: gone for uid, gone in self._granted.items() if uid in uids}
         self._cloud.placed = self._placed(queued, nodes)
         for request in asked:
             try:
@@ -168,8 +168,8 @@ class QueuedNodes:
             self._due[uid] = time.monotonic() + RETRY_SECONDS
             self._ask(request, groups)
         if not holds(request, "Provisioned") and uid not in self._granted:
-            said = condition(request, "Provisioned") or condition(request, "Accepted")
-            self._wait(request, said.get("message", ""))
+            state = condition(request, "Provisioned") or condition(request, "Accepted")
+            self._wait(request, state.get("message", ""))
         return {node["metadata"]["name"] for node in mine}
 
     def _wait(self, request: Object, why: str) -> None:
@@ -256,9 +256,9 @@ class QueuedNodes:
             if belongs(node, group) and LABEL in (own := node["metadata"].get("labels") or {})
         ]
         placed = Counter((name, own.get(ZONE, "")) for name, own in labels)
-        there = Counter(own[LABEL] for _, own in labels)
+        counts = Counter(own[LABEL] for _, own in labels)
         for grant in self._granted.values():
-            placed[grant.group, grant.zone] += max(grant.nodes - there[grant.label], 0)
+            placed[grant.group, grant.zone] += max(grant.nodes - counts[grant.label], 0)
         return placed
 
     def _refuse(self, request: Object, reason: str, message: str) -> None:
@@ -286,7 +286,7 @@ class QueuedNodes:
         if (before.get("status"), before.get("message")) == (status, message):
             return False
         conditions = request.setdefault("status", {}).setdefault("conditions", [])
-        conditions[:] = [one for one in conditions if one["type"] != kind]
+        conditions[:] = [row for row in conditions if row["type"] != kind]
         conditions.append(
             {
                 "type": kind,

@@ -69,7 +69,7 @@ class Recycler:
         if not stale:
             self._done[group.name] = group.revision
             return None
-        node = next((one for one in stale if one["spec"].get("unschedulable")), stale[0])
+        node = next((node_ for node_ in stale if node_["spec"].get("unschedulable")), stale[0])
         name = str(node["metadata"]["name"])
         if not node["spec"].get("unschedulable"):
             self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
@@ -77,9 +77,9 @@ class Recycler:
         left = self._evicted(name, pods, group)
         if left and not (group.forced and time.monotonic() > since + EVICTION_SECONDS):
             return None
-        for each in left:  # a node that Karpenter removes would wait for them too
-            self._api().delete(f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}")
-        self._leaves(name, group, forced=any(not each.get("deletionTimestamp") for each in left))
+        for pod in left:  # a node that Karpenter removes would wait for them too
+            self._api().delete(f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}")
+        self._leaves(name, group, forced=any(not item.get("deletionTimestamp") for item in left))
         if karpenters(node):
             remove_node(self._api(), node)
             return None
@@ -100,7 +100,7 @@ class Recycler:
     def _evicted(self, node: str, pods: Sequence[Object], group: NodeGroup) -> list[Object]:
         """Evicts the pods on the node but DaemonSets'; returns the metadata of those left."""
         waiting = any(pod["status"].get("phase") == "Pending" for pod in pods)
-        held = False
+        busy = False
         left = [
             pod["metadata"]
             for pod in pods
@@ -111,22 +111,22 @@ class Recycler:
                 for owner in pod["metadata"].get("ownerReferences") or []
             )
         ]
-        for each in left:
-            if each.get("deletionTimestamp"):
+        for pod in left:
+            if pod.get("deletionTimestamp"):
                 continue
-            path = f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}/eviction"
+            path = f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}/eviction"
             try:
                 self._api().create(
                     path,
                     {
                         "apiVersion": "policy/v1",
                         "kind": "Eviction",
-                        "metadata": {"name": each["name"], "namespace": each["namespace"]},
+                        "metadata": {"name": pod["name"], "namespace": pod["namespace"]},
                     },
                 )
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise
-                held |= error.status == 429 and not group.forced and not (group.surges and waiting)
-        (self._held.add if held else self._held.discard)(group.name)
+                busy |= error.status == 429 and not group.forced and not (group.surges and waiting)
+        (self._held.add if busy else self._held.discard)(group.name)
         return left

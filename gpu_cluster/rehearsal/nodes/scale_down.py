@@ -98,28 +98,28 @@ def unneeded(
         if not scaled_here or len(own) <= group.min_nodes:
             continue
         for node in own:
-            there = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
+            inside = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
             asked, allocatable = (
-                sum(gpus_asked(pod["spec"]) for pod in there),
+                sum(gpus_asked(pod["spec"]) for pod in inside),
                 allocatable_gpus(node),
             )
             if not karpenters(node):
                 # Karpenter does not manage it. Only a GKE pool starts above its minimum, with the
                 # same number of nodes in each zone.
-                if not there and group.target_nodes > group.min_nodes:
+                if not inside and group.target_nodes > group.min_nodes:
                     found.append(_idle(node, group, allocatable))
                 continue
-            if not there or asked >= rules.threshold * allocatable:
+            if not inside or asked >= rules.threshold * allocatable:
                 continue
-            others = [each for each in nodes if each is not node and _stands(each)]
-            if not any(keeps(pod, rules) for pod in there) and _fit(there, others, pods):
+            others = [other for other in nodes if other is not node and _stands(other)]
+            if not any(keeps(pod, rules) for pod in inside) and _fit(inside, others, pods):
                 found.append(
                     Drained(
                         node=node,
                         group=group.name,
                         asked=asked,
                         allocatable=allocatable,
-                        pods=there,
+                        pods=inside,
                         protectable=_protectable(group, groups),
                     )
                 )

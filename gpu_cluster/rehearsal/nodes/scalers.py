@@ -106,14 +106,14 @@ class KeptTemplates:
         """The groups with the templates that the autoscaler uses. If a long-lived template is
         outdated, `outdated` describes what it lacks."""
         now, found = self.now(), [*_at_work(pods)]
-        scaler, command = max(found, key=lambda one: _made(one[0])) if found else (None, [])
+        scaler, command = max(found, key=lambda entry: _made(entry[0])) if found else (None, [])
         if (uid := scaler["metadata"]["uid"] if scaler else "") != self._scaler:
             self._scaler, self._kept = uid, {}
         if scaler is None:
             return list(groups)
         flag = _flags(command).get("node-info-cache-expire-time", "")
         lasts = (_seconds(flag) if flag else _EVER) / _FASTER
-        self._kept = {name: one for name, one in self._kept.items() if one.at + lasts > now}
+        self._kept = {name: seen for name, seen in self._kept.items() if seen.at + lasts > now}
         ready = [node for node in nodes if holds(node, "Ready")]
         names = [node["metadata"]["name"] for node in ready]
         self._ready = {name: self._ready.get(name, now) for name in names}
@@ -185,7 +185,7 @@ def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
             ),
         )
         found[scaler] = max(_made(pod), found.get(scaler, 0.0))
-    return sorted((replace(each, made=made) for each, made in found.items()), key=str)
+    return sorted((replace(scaler, made=made) for scaler, made in found.items()), key=str)
 
 
 def _made(pod: Mapping[str, Any]) -> float:

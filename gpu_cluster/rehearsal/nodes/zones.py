@@ -83,8 +83,8 @@ class Zones:
             self._cloud.in_zones[group.name, zone] += 1
 
     def _emptiest(self, group: NodeGroup, zones: Collection[str]) -> list[str]:
-        there = Counter(self._of.values())
-        return sorted(zones, key=lambda zone: there[group.name, zone])
+        counts = Counter(self._of.values())
+        return sorted(zones, key=lambda zone: counts[group.name, zone])
 
     def _allowed(self, node: Object, group: NodeGroup) -> list[str]:
         """The group's zones that the node's claim allows."""

@@ -102,7 +102,7 @@ def _found(
         for folder in Path(home, "plugins").glob(f"resource-{package}-v*")
         if (folder / name).is_file()
     ]
-    yield from sorted(cached, key=lambda each: _numbers(each[1]), reverse=True)
+    yield from sorted(cached, key=lambda entry: _numbers(entry[1]), reverse=True)
     if built:
         with suppress(tools.ToolError):  # only Kubernetes' can be built, and only by choice
             yield tools.binary(name), ""

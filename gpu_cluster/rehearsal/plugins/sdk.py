@@ -54,7 +54,7 @@ def resource_types(resource: type) -> Mapping[str, Any]:
 def always_set(resource: type) -> frozenset[str]:
     """A resource's properties whose output is never None."""
     with _LOADING:
-        getters = [each.fget for each in vars(resource).values() if isinstance(each, property)]
+        getters = [field.fget for field in vars(resource).values() if isinstance(field, property)]
         return frozenset(
             getattr(getter, _PULUMI_NAME, getter.__name__)
             for getter in getters

@@ -141,9 +141,9 @@ class RealNodeRehearsal(Rehearsal):
             return allocatable_gpus(self._view.node()) == gpus
 
         def why() -> str:
-            there = allocatable_gpus(self._view.node())
+            gpus_ = allocatable_gpus(self._view.node())
             return (
-                f"node {NAME} has {there} allocatable GPUs, not {gpus}: {self._view.about_plugin()}"
+                f"node {NAME} has {gpus_} allocatable GPUs, not {gpus}: {self._view.about_plugin()}"
             )
 
         self._until(allocatable, why)
@@ -162,11 +162,11 @@ class RealNodeRehearsal(Rehearsal):
             kubeconfig=NOWHERE,
         )
         pools = [resolved.pool for resolved in settings.pools.values()]
-        there = [pod for pod in cluster_cache.pods if pod["spec"].get("nodeName")]
-        rows, found = survey(cluster_cache.nodes, there, cluster_cache.all("DaemonSet"), pools)
+        bound = [pod for pod in cluster_cache.pods if pod["spec"].get("nodeName")]
+        rows, found = survey(cluster_cache.nodes, bound, cluster_cache.all("DaemonSet"), pools)
         self.check = table_of(rows, found)
         row = next(row for row in rows if row.name == NAME)
-        wrong = [f"node {one.node} {one.message}" for one in found if one.node == NAME]
+        wrong = [f"node {fault.node} {fault.message}" for fault in found if fault.node == NAME]
         if row.allocatable != len(self.machine.gpus):
             wrong.append(f"gpu-cluster gpus counts {row.allocatable} GPUs on node {NAME}")
         if wrong:
@@ -217,7 +217,7 @@ class RealNodeRehearsal(Rehearsal):
 
     def _variables_taken(self) -> str:
         """With the other kind of EKS image, the sample without a limit sees all GPUs."""
-        without = [name for name, one in self._workloads().items() if not one.get("gpus", 1)]
+        without = [name for name, item in self._workloads().items() if not item.get("gpus", 1)]
         self._take_variables(True)
         self._until(
             lambda: len(self._view.running(without)) == len(without),
@@ -282,8 +282,8 @@ class RealNodeRehearsal(Rehearsal):
             return lost.resumes()
         finally:
             for pod, log in lost.logs.items():
-                said = _SERIAL.sub(r"\1...", log)
-                self.samples[pod] = {"state": "trained", "node": NAME, "said": said}
+                text = _SERIAL.sub(r"\1...", log)
+                self.samples[pod] = {"state": "trained", "node": NAME, "said": text}
 
     @property
     def _training(self) -> Training | None:
@@ -338,9 +338,9 @@ class RealNodeRehearsal(Rehearsal):
         shares = set()
         for name in names:
             self._heard(name, f"{name} with MPS", "computed" if self.pytorch else "GPU")
-            for said, share, whole, third in _COMPUTED.findall(self._view.log(name)):
+            for word, share, whole, third in _COMPUTED.findall(self._view.log(name)):
                 if int(share) * REPLICAS > int(whole) or third != "refused":
-                    raise Failure(f"pod {name} has no share of {REPLICAS} by MPS: it {said}")
+                    raise Failure(f"pod {name} has no share of {REPLICAS} by MPS: it {word}")
                 shares.add(f", each on {share} of {whole} multiprocessors")
         return f"{len(names)} pods at once{''.join(sorted(shares))}"
 
@@ -375,9 +375,9 @@ class RealNodeRehearsal(Rehearsal):
             lambda: word in self._view.log(name),
             lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
-        said = _SERIAL.sub(r"\1...", self._view.log(name))
+        text = _SERIAL.sub(r"\1...", self._view.log(name))
         state = phase(self._view.pod(name))
-        self.samples[title or name] = {"state": state, "node": NAME, "said": said}
+        self.samples[title or name] = {"state": state, "node": NAME, "said": text}
 
     def _sees_none(self, name: str) -> None:
         """Records the output of a sample that finds neither driver nor GPU."""
@@ -385,10 +385,10 @@ class RealNodeRehearsal(Rehearsal):
             lambda: self._view.ended(name),
             lambda: f"pod {name}, which has no GPU in its limits, still runs",
         )
-        said = self._view.log(name)
-        if "GPU" in said:
-            raise Failure(f"pod {name} has no GPU in its limits, but sees one: {said!r}")
-        self.samples[name] = {"state": "without a GPU", "node": NAME, "said": said}
+        output = self._view.log(name)
+        if "GPU" in output:
+            raise Failure(f"pod {name} has no GPU in its limits, but sees one: {output!r}")
+        self.samples[name] = {"state": "without a GPU", "node": NAME, "said": output}
 
     def _waits(self, name: str) -> None:
         """Records why a sample waits, according to the scheduler and to the rehearsal."""
@@ -396,10 +396,10 @@ class RealNodeRehearsal(Rehearsal):
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, although no GPU is free for it")
         diagnosis = diagnose(pod, self.sandbox.snapshot())
-        said = condition(pod, "PodScheduled").get("message", "")
-        if "nvidia.com/gpu" not in said:
-            raise Failure(f"pod {name} waits for something other than GPUs: {said}")
-        self.samples[name] = {"state": "pending", "scheduler": said, "why": diagnosis.message}
+        message = condition(pod, "PodScheduled").get("message", "")
+        if "nvidia.com/gpu" not in message:
+            raise Failure(f"pod {name} waits for something other than GPUs: {message}")
+        self.samples[name] = {"state": "pending", "scheduler": message, "why": diagnosis.message}
 
     def _workloads(self) -> dict[str, Any]:
         """The stack's workloads on the real node's pool."""
@@ -407,9 +407,9 @@ class RealNodeRehearsal(Rehearsal):
         if self.overrides.pool not in config[POOLS]:
             raise Failure(f"the stack has no pool {self.overrides.pool}")
         return {
-            name: one
-            for name, one in config[WORKLOADS].items()
-            if one["pool"] == self.overrides.pool
+            name: workload
+            for name, workload in config[WORKLOADS].items()
+            if workload["pool"] == self.overrides.pool
         }
 
     def _until(

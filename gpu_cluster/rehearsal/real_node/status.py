@@ -57,8 +57,8 @@ class View:
         for pod in self._sandbox.cluster_cache.pods:
             name = pod["metadata"]["name"]
             if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
-                said = self.log(name, "kube-system").strip().splitlines()[-3:]
-                return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(said)}"
+                tail = self.log(name, "kube-system").strip().splitlines()[-3:]
+                return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(tail)}"
         return "no device plugin runs there"
 
     def log(self, name: str, namespace: str = "default") -> str:
@@ -70,8 +70,8 @@ class View:
 def _of_containers(pod: Mapping[str, Any]) -> str:
     """The kubelet's reason why the pod was refused, or why its containers wait or ended."""
     status = pod.get("status", {})
-    said = [str(status[key]) for key in ("reason", "message") if status.get(key)]
+    words = [str(status[key]) for key in ("reason", "message") if status.get(key)]
     for container in status.get("containerStatuses") or []:
         for state in (container.get("state") or {}).values():
-            said += [str(state[key]) for key in ("reason", "message") if state.get(key)]
-    return f"({': '.join(said)})" if said else ""
+            words += [str(state[key]) for key in ("reason", "message") if state.get(key)]
+    return f"({': '.join(words)})" if words else ""

@@ -62,7 +62,7 @@ def versions(events: Iterable[Event]) -> dict[str, str]:
 
 def _minor_differs(stack: str, ran: str) -> list[str]:
     """A note if another minor version of Kubernetes ran; a stack may leave it to the cloud."""
-    wanted, minor = (".".join(each.lstrip("v").split(".")[:2]) for each in (stack, ran))
+    wanted, minor = (".".join(version.lstrip("v").split(".")[:2]) for version in (stack, ran))
     if not stack or wanted == minor:
         return []
     return [f"Kubernetes: cluster.version of the stack is {stack}, but the rehearsal ran {ran}"]

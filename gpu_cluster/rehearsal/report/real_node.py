@@ -19,9 +19,9 @@ def blocks(node: Mapping[str, Any]) -> list[str]:
     if node["check"]:
         parts.append(f"gpu-cluster gpus\n{node['check']}")
     for name, sample in node["samples"].items():
-        said = sample.get("said") or f"{sample['scheduler']}\n{sample['why']}"
+        text = sample.get("said") or f"{sample['scheduler']}\n{sample['why']}"
         where = f" on {sample['node']}" if "node" in sample else ""
-        parts.append(f"pod {name}: {sample['state']}{where}\n{_indented(said)}")
+        parts.append(f"pod {name}: {sample['state']}{where}\n{_indented(text)}")
     if node["left"]:
         found = (f"{sort} {', '.join(node['left'][sort]) or 'none'}" for sort in TRACES)
         parts.append(f"left on the machine: {'; '.join(found)}")

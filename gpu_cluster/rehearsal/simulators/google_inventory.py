@@ -122,7 +122,7 @@ def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
     """The inventory's `buckets`, by name. Raises StackError if they are invalid."""
     found = inventory(stack, folder)
     rows = found.get("buckets", {}) if isinstance(found, dict) else {}
-    keys = {camel(one.name): one for one in fields(Bucket)}
+    keys = {camel(item.name): item for item in fields(Bucket)}
     if not isinstance(rows, dict):
         raise wrong(stack, ".buckets", "is not a map; write it as { NAME: { location: EU } }")
     for name, row in rows.items():
@@ -169,10 +169,10 @@ def gke_cluster(
     if not isinstance(own, GkeSettings) or not isinstance(own.cluster, GkeExistingClusterArgs):
         return None, []
     name, location = own.cluster.name, own.cluster.location
-    told: dict[str, Any] = {"project": own.project, "name": name, "location": location}
+    has: dict[str, Any] = {"project": own.project, "name": name, "location": location}
     like = f"{name} is simulated as the Terraform module kubernetes-engine"
-    given, notes = cluster_keys(stack, GkeCluster, told, like, folder)
-    return GkeCluster(**told, **given), notes
+    given, notes = cluster_keys(stack, GkeCluster, has, like, folder)
+    return GkeCluster(**has, **given), notes
 
 
 def networks(
@@ -218,10 +218,10 @@ def _checked(stack: str, found: Any, project: str) -> Networks:
     if not isinstance(rows, list) or not rows or set(found) - {"subnetworks", "missing"}:
         raise wrong(stack, "", f"is not a list of subnetworks; write it as {_EXAMPLE}")
     missing = found.get("missing", [])
-    for each in missing if isinstance(missing, list) else [missing]:
-        if each not in get_args(Missing):
+    for item in missing if isinstance(missing, list) else [missing]:
+        if item not in get_args(Missing):
             allowed = ", ".join(get_args(Missing))
-            raise wrong(stack, ".missing", f"{written(each)}; allowed: {allowed}")
+            raise wrong(stack, ".missing", f"{written(item)}; allowed: {allowed}")
     return Networks(
         service_project=project,
         subnetworks=[
@@ -233,7 +233,7 @@ def _checked(stack: str, found: Any, project: str) -> Networks:
 
 
 def _subnetwork(stack: str, at: str, row: Any) -> Subnetwork:
-    known = [one.name for one in fields(Subnetwork)]
+    known = [item.name for item in fields(Subnetwork)]
     if not isinstance(row, dict) or set(row) - set(known):
         raise wrong(stack, at, f"is not a subnetwork; allowed: {', '.join(known)}")
     for key in _NAMES:

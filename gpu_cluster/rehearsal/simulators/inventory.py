@@ -225,7 +225,7 @@ def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
     if "machines" in found and (unknown := set(found) - set(allowed)):
         raise wrong(stack, f".{min(unknown)}", f"is not known; allowed: {', '.join(allowed)}")
     named = found.get("controllers") or []
-    if not isinstance(named, list) or any(one not in CONTROLLERS for one in named):
+    if not isinstance(named, list) or any(name not in CONTROLLERS for name in named):
         raise wrong(
             stack,
             ".controllers",
@@ -339,10 +339,10 @@ def network(
 
 
 def cluster_keys(
-    stack: str, kind: Any, told: Collection[str], like: str, folder: Path
+    stack: str, kind: Any, known: Collection[str], like: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
     """Field of `kind` -> the value in `cluster` of a stack's inventory, for another owner's
-    cluster, and notes for the report if there is none. `told`: fields that the stack itself
+    cluster, and notes for the report if there is none. `known`: fields that the stack itself
     defines.
 
     Raises StackError for an invalid inventory.
@@ -356,7 +356,7 @@ def cluster_keys(
         ]
     if not isinstance(described, dict):
         raise wrong(stack, ".cluster", "is not a map; write it as { version: '1.35' }")
-    keys = {camel(one.name): one.name for one in fields(kind) if one.name not in told}
+    keys = {camel(item.name): item.name for item in fields(kind) if item.name not in known}
     if unknown := [key for key in described if key not in keys]:
         allowed = ", ".join(keys)
         raise wrong(stack, f".cluster.{unknown[0]}", f"is not known; allowed: {allowed}")
@@ -464,8 +464,8 @@ def objects(stack: str, folder: Path = INVENTORIES) -> list[dict[str, Any]]:
     """The Kubernetes objects that the owner of an existing cluster runs in it."""
     found = inventory(stack, folder)
     listed = found.get("objects") if isinstance(found, dict) else None
-    for position, one in enumerate(listed or ()):
-        if not isinstance(one, dict) or not {"apiVersion", "kind", "metadata"} <= one.keys():
+    for position, obj in enumerate(listed or ()):
+        if not isinstance(obj, dict) or not {"apiVersion", "kind", "metadata"} <= obj.keys():
             raise wrong(stack, f".objects[{position}]", "is not an object of Kubernetes")
     return listed or []
 
@@ -492,7 +492,7 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
         )  # fmt: skip
     given = found.get("vpc")
     listed = given if isinstance(given, list) and given else [given]
-    blocks = [block_of(stack, ".vpc", one) for one in listed]
+    blocks = [block_of(stack, ".vpc", block) for block in listed]
     subnets: dict[str, Subnet] = {}
     for name, row in rows.items():
         at = f".subnets.{name}"

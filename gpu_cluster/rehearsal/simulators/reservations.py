@@ -74,7 +74,7 @@ def reservations(
     derived = _derived(settings, network)
     if not derived:
         return [], []
-    named = ", ".join(one.group or one.name for one in derived)
+    named = ", ".join(reservation.group or reservation.name for reservation in derived)
     return derived, [
         f"these reservations are simulated: {named}; no inventory describes them, so they are as "
         f"the pools want them: {shown(stack)} says type, zone and count of "
@@ -94,18 +94,18 @@ def window(block: bool, start: datetime | None, end: datetime | None) -> dict[st
 def _derived(settings: Settings[Any] | None, network: Network | None) -> list[Reservation]:
     own = settings.own if settings else None
     if isinstance(own, EksSettings):
-        each = _of_eks(own, network)
+        rows = _of_eks(own, network)
     elif isinstance(own, GkeSettings):
-        each = _of_gke(own)
+        rows = _of_gke(own)
     elif isinstance(own, GkeAutopilotSettings):
-        each = _of_autopilot(own)
+        rows = _of_autopilot(own)
     else:
         return []
     found: dict[tuple[str, str], Reservation] = {}
-    for one in each:
-        key = (one.name, one.zone)
+    for row in rows:
+        key = (row.name, row.zone)
         before = found.get(key)
-        found[key] = replace(one, count=one.count + before.count) if before else one
+        found[key] = replace(row, count=row.count + before.count) if before else row
     return list(found.values())
 
 

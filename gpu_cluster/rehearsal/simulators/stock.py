@@ -53,7 +53,7 @@ def stock(
     Raises StackError for an invalid row."""
     found = inventory(stack, folder)
     rows = found.get("stock", []) if isinstance(found, dict) else []
-    keys = {camel(one.name): one.name for one in fields(Stock) if one.name != "machine_type"}
+    keys = {camel(item.name): item.name for item in fields(Stock) if item.name != "machine_type"}
     keys = {machine: "machine_type", **keys}
     result = []
     for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
@@ -70,8 +70,8 @@ def stock(
             if not isinstance(value, str) and value < 0:
                 raise wrong(stack, f"{at}.{key}", f"{value} is too small; allowed: 0 or more")
         if machines and row[machine] not in machines:
-            said = unknown(row[machine], machines)
-            raise wrong(stack, f"{at}.{machine}", f"{shown(row[machine])} is of no pool; {said}")
+            no_type = unknown(row[machine], machines)
+            raise wrong(stack, f"{at}.{machine}", f"{shown(row[machine])} is of no pool; {no_type}")
         if (way := row.get("capacityType", "")) not in ("", *ways):
             raise wrong(
                 stack, at, f"capacityType: {shown(way)} is not known; allowed: {', '.join(ways)}"

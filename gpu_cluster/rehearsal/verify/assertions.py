@@ -47,7 +47,7 @@ def settle_seconds() -> float:
 def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
     """GPU pods on nodes without those GPUs, and installers and plugins on nodes without GPUs."""
     by_name = {group.name: group for group in groups}
-    there, ever = (
+    present, ever = (
         {node["metadata"]["name"]: node for node in nodes}
         for nodes in (cluster_cache.nodes, cluster_cache.gpu_nodes)
     )
@@ -55,7 +55,7 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
     for pod in cluster_cache.pods:
         name, state = pod["spec"].get("nodeName") or "", phase(pod)
         # The node of a finished pod may have left by now; any other pod leaves with its node.
-        node = there.get(name) or (ever.get(name) if state == "succeeded" else None)
+        node = present.get(name) or (ever.get(name) if state == "succeeded" else None)
         if node is None or state not in ("ready", "succeeded"):
             continue
         group = by_name.get(group_name(node, groups) or "")
@@ -215,7 +215,7 @@ def _successors(own: Iterable[NodeLife]) -> int:
     for node in sorted(gone, key=lambda node: (not node.reason, node.left)):
         assert node.left is not None
         since = node.left - SETTLE_SECONDS
-        successor = next((one for one in joined if one is not node and one.joined > since), None)
+        successor = next((row for row in joined if row is not node and row.joined > since), None)
         if successor is not None:
             joined.remove(successor)
             count += not node.reason

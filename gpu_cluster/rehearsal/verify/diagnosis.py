@@ -134,9 +134,9 @@ def _choices(group: NodeGroup, snapshot: ClusterSnapshot) -> list[str]:
     if group.choice is None:
         return [group.name]
     return [
-        one.name
-        for one in snapshot.groups
-        if one.choice is not None and one.choice.of == group.choice.of
+        row.name
+        for row in snapshot.groups
+        if row.choice is not None and row.choice.of == group.choice.of
     ]
 
 
@@ -201,9 +201,9 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
             message=f"{start} cannot be scheduled: on the node that joins, {'; '.join(lines)}",
             permanent=False,
         )
-    said = condition(pod, "PodScheduled").get("message", "nothing yet")
+    message = condition(pod, "PodScheduled").get("message", "nothing yet")
     return Diagnosis(
-        message=f"{start} waits for a node; the scheduler says: {said}{_no_disk(pod, snapshot)}",
+        message=f"{start} waits for a node; the scheduler says: {message}{_no_disk(pod, snapshot)}",
         permanent=False,
     )
 

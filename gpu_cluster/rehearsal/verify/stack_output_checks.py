@@ -74,16 +74,16 @@ def _wrong(
     output: Mapping[str, Any], group: NodeGroup, shape: NodeTemplate, where: str, most: int | None
 ) -> Iterator[str]:
     allocatable = int(shape.capacity.get(GPU, 0))
-    said, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
+    offered, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
     if group.auto_provisioned:
         # Nodes have several sizes; the way a GPU is shared is the same on all.
-        if said * group.gpus != allocatable * physical:
+        if offered * group.gpus != allocatable * physical:
             yield (
-                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, but {where} has "
+                f"allocatablePerNode says {offered} {GPU} on {physical} GPUs, but {where} has "
                 f"{allocatable} allocatable on {group.gpus}"
             )
-    elif said != allocatable:
-        yield f"allocatablePerNode says {said} {GPU}, but {where} has {allocatable} allocatable"
+    elif offered != allocatable:
+        yield f"allocatablePerNode says {offered} {GPU}, but {where} has {allocatable} allocatable"
     counts = [int(count) for count in output["gpusPerPod"]]
     if most is not None and max(counts, default=0) > most:
         yield (

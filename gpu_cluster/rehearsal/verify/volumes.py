@@ -87,8 +87,8 @@ def mounts(
     pod: Object, node: Object | None, claims: Sequence[Object], volumes: Sequence[Object]
 ) -> Iterator[Mount]:
     """The CSI volumes that a pod mounts, directly or through a claim."""
-    by_claim = {full_name(one): one["spec"].get("volumeName") for one in claims}
-    by_name = {one["metadata"]["name"]: one["spec"] for one in volumes}
+    by_claim = {full_name(claim): claim["spec"].get("volumeName") for claim in claims}
+    by_name = {volume["metadata"]["name"]: volume["spec"] for volume in volumes}
     namespace = pod["metadata"]["namespace"]
     for volume in pod["spec"].get("volumes") or []:
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
@@ -142,13 +142,13 @@ def _user(pod: Object, volume: str) -> int:
 
 def without_files(pods: Sequence[Object], config_maps: Sequence[Object]) -> list[str]:
     """One line for each missing ConfigMap that pods mount, with the kubelet's message."""
-    there = {full_name(one) for one in config_maps}
+    names = {full_name(policy) for policy in config_maps}
     found = []
     for pod in pods:
         namespace = pod["metadata"]["namespace"]
         for volume in pod["spec"].get("volumes") or []:
             source = volume.get("configMap")
-            if not source or source.get("optional") or f"{namespace}/{source['name']}" in there:
+            if not source or source.get("optional") or f"{namespace}/{source['name']}" in names:
                 continue
             found.append(
                 f"{workload(pod)} starts no container: MountVolume.SetUp failed for volume "

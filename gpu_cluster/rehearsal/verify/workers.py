@@ -21,7 +21,7 @@ def crowded(pods: Iterable[Object], lives: Iterable[PodLife] = ()) -> list[str]:
     A simulated worker may succeed before the next one starts, for which a real one would wait.
     """
     times = {life.name: life for life in lives}
-    there: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    spans: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for pod in workers(pods):
         labels, node = pod["metadata"]["labels"], pod["spec"].get("nodeName")
         if node and phase(pod) not in ("failed", "deleting"):
@@ -29,10 +29,10 @@ def crowded(pods: Iterable[Object], lives: Iterable[PodLife] = ()) -> list[str]:
             began = life.bound if life and life.bound is not None else 0.0
             ended = life.done if life and life.done is not None else float("inf")
             key = _name(pod), str(labels.get(ATTEMPT)), node
-            there.setdefault(key, []).append((began, ended))
+            spans.setdefault(key, []).append((began, ended))
     most = [
         (name, node, max(sum(began <= at < ended for began, ended in spans) for at, _ in spans))
-        for (name, _, node), spans in there.items()
+        for (name, _, node), spans in spans.items()
     ]
     return [
         f"training job {name}: {number} of its workers were on node {node}, but each needs its "
@@ -59,7 +59,7 @@ def reachable(pods: Iterable[Object], policies: Iterable[Object]) -> list[str]:
         start = f"training job {_name(pod)}: every pod of the cluster reaches port {ports[0]}"
         if not own:
             found[_name(pod)] = f"{start} of its workers: no NetworkPolicy selects them"
-        elif not all(_only(peers, pod) for each in own for peers in _peers(each)):
+        elif not all(_only(peers, pod) for policy in own for peers in _peers(policy)):
             found[_name(pod)] = (
                 f"training job {_name(pod)}: its NetworkPolicy admits others than its own workers "
                 f"to port {ports[0]}"
@@ -98,5 +98,5 @@ def _only(peers: list[Object], worker: Object) -> bool:
 def _selects(selector: Object, pod: Object) -> bool:
     labels = pod["metadata"]["labels"]
     equal = (labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
-    rest = (requirement(one, labels) for one in selector.get("matchExpressions") or [])
+    rest = (requirement(term, labels) for term in selector.get("matchExpressions") or [])
     return all_of([*equal, *rest]) is True

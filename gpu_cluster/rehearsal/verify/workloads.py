@@ -91,8 +91,8 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
         # The stack declared it directly, so no controller will create it later.
         return Diagnosis(message=f"{wanted} is not in the cluster", permanent=not wanted.derived)
     if wanted.kind == "Job" and holds(item, "Failed"):
-        said = condition(item, "Failed").get("message", "")
-        return Diagnosis(message=f"{wanted} failed: {said}", permanent=True)
+        message = condition(item, "Failed").get("message", "")
+        return Diagnosis(message=f"{wanted} failed: {message}", permanent=True)
     pods = [pod for pod in snapshot.pods if workload(pod) == str(wanted)]
     waiting = [pod for pod in pods if phase(pod) not in ("ready", "succeeded", "deleting")]
     diagnoses = [diagnose(pod, snapshot) for pod in waiting]
@@ -112,7 +112,7 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
 def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
     """Kueue's last message about the job's own Workload, or its JobSet's."""
     names = (f"job-{wanted.name}-", f"jobset-{wanted.name.rpartition('-workers-')[0]}-")
-    said = [
+    reasons = [
         event
         for event in snapshot.events
         if event["involvedObject"].get("kind") == "Workload"
@@ -122,9 +122,9 @@ def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
     for owner, why in snapshot.waiting.items():
         if why and owner.startswith(tuple(f"{wanted.namespace}/{name}" for name in names)):
             return f": the cloud starts all of its nodes or none: {why}"
-    if not said:
+    if not reasons:
         return ""
-    last = max(said, key=lambda event: str(event.get("lastTimestamp") or ""))
+    last = max(reasons, key=lambda event: str(event.get("lastTimestamp") or ""))
     return f": Kueue says: {last.get('message', '')}"
 
 

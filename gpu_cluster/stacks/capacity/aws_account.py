@@ -35,10 +35,10 @@ def nodes_of(ec2: Any, cluster: str) -> list[Any]:
     instances = {
         instance["InstanceId"]: instance
         for tag in CLUSTER_TAGS
-        for each in listed(
+        for machine in listed(
             ec2, "instances", "Reservations", [{"Name": f"tag:{tag}", "Values": [cluster]}]
         )
-        for instance in each["Instances"]
+        for instance in machine["Instances"]
     }
     return list(instances.values())
 
@@ -178,8 +178,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
                 )
             return
         policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
-        granted = [str(one.get("Principal")) for one in policy["Statement"]
-                   if one.get("Effect") == "Allow"]  # fmt: skip
+        granted = [str(statement.get("Principal")) for statement in policy["Statement"]
+                   if statement.get("Effect") == "Allow"]  # fmt: skip
         roles = _launchers(eks, settings)
         if not all(any(role in principal for principal in granted) for role in roles):
             # A grant gives the permission just like the policy.
@@ -200,8 +200,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
             continue
         who = "IAM of the account" if role == _IAM else role
         # IAM can let a role use the key if the policy names the account.
-        by_iam = role not in arns and any(arns[_IAM] in one for one in granted)
-        if by_iam or any("*" in one for one in granted):
+        by_iam = role not in arns and any(arns[_IAM] in name for name in granted)
+        if by_iam or any("*" in word for word in granted):
             what = "IAM lets" if by_iam else "the conditions of its policy let"
             reason = f"it is not known whether {what} {who} use it"
             yield Finding(about=about, word="unknown", reason=reason)
@@ -256,18 +256,18 @@ def buckets(s3: Any, accounts: Mapping[str, ServiceAccountArgs], region: str) ->
             yield Finding(about=about, word="unknown", reason=unknown(error).reason)
             continue
         # S3 returns the region even if it refuses everything else.
-        there = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region", region)
+        location = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region", region)
         if answer["HTTPStatusCode"] == 404:
             yield Finding(
                 about=about,
                 word="wrong",
                 reason=f"does not exist; create it in {region}, or correct serviceAccounts",
             )
-        elif there != region:
+        elif location != region:
             yield Finding(
                 about=about,
                 word="wrong",
-                reason=f"is in {there}, and pods mount buckets of the cluster's region {region}",
+                reason=f"is in {location}, and pods mount buckets of the cluster's region {region}",
             )
         elif answer["HTTPStatusCode"] != 200:
             yield Finding(about=about, word="unknown", reason=reason)
@@ -292,10 +292,10 @@ def unknown(error: Exception, service: str = "") -> Unknown:
     """A refusal or failure of AWS in one line; raises any other error. `service`: the prefix of its
     IAM actions, if they have the names of its calls."""
     if isinstance(error, botocore.exceptions.ClientError):
-        code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
+        code, message = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
         denied = "AccessDenied" in code or "Unauthorized" in code
         # The message of SignatureDoesNotMatch has many lines.
-        reason = " ".join(f"{code} {said}".split())
+        reason = " ".join(f"{code} {message}".split())
         if code == "InvalidSubnetID.NotFound":
             return Unknown(reason=f"no answer: {reason}", said=True)
         fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
@@ -303,7 +303,7 @@ def unknown(error: Exception, service: str = "") -> Unknown:
             fix = f"; allow {service}:{error.operation_name}"
         return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{fix}")
     if isinstance(error, botocore.exceptions.BotoCoreError):
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         fix = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
-        return Unknown(reason=f"AWS could not be queried: {said}{fix}")
+        return Unknown(reason=f"AWS could not be queried: {message}{fix}")
     raise error

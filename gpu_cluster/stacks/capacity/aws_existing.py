@@ -310,7 +310,7 @@ def _members(eks: Any, teams: Mapping[str, str], name: str) -> Iterator[str]:
         return
     pages = eks.get_paginator("list_access_entries").paginate(clusterName=name)
     used_groups: set[str] = set()
-    for arn in (one for page in pages for one in page["accessEntries"]):
+    for arn in (entry for page in pages for entry in page["accessEntries"]):
         entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
         used_groups.update(entry.get("kubernetesGroups", ()))
     for group, key in teams.items():

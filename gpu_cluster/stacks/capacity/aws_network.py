@@ -137,18 +137,18 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             for name, cpu in cluster.cpu_pools.items()
         ),
     ]
-    held = _held(ec2, cluster.name)
+    taken = _held(ec2, cluster.name)
     demands = []
     for name, types, most, waiting, places in groups:
         known = [row for kind in types if (row := catalog.instance_type(kind)) is not None]
         each_node = max(row.addresses(pods) for row in known)
-        there = [place for place in places if place in rows]
-        demands.append((name, there, most * each_node + waiting))
+        present = [place for place in places if place in rows]
+        demands.append((name, present, most * each_node + waiting))
     if len(demands) > 1:
-        places = list(dict.fromkeys(place for _, there, _ in demands for place in there))
+        places = list(dict.fromkeys(place for _, zones, _ in demands for place in zones))
         demands.append(("all pools", places, sum(demand for _, _, demand in demands)))
     for name, places, demand in demands:
-        free = sum(rows[place]["AvailableIpAddressCount"] + held.get(place, 0) for place in places)
+        free = sum(rows[place]["AvailableIpAddressCount"] + taken.get(place, 0) for place in places)
         if places and free < demand:
             yield _wrong(
                 f"{', '.join(places)} {'has' if len(places) == 1 else 'have'} {free} addresses "
@@ -178,15 +178,15 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
         reason = _no_way_out(subnet, table)
         if not reason:
             continue
-        said = f"{subnet['SubnetId']} has no route to the internet: {reason}"
+        reason_ = f"{subnet['SubnetId']} has no route to the internet: {reason}"
         if interfaces:
             yield Finding(
                 about=_AT,
                 word="unknown",
-                reason=f"{said}; it is not known whether the VPC's endpoints are sufficient",
+                reason=f"{reason_}; it is not known whether the VPC's endpoints are sufficient",
             )
         else:
-            yield _wrong(f"{said}, so its nodes could not join")
+            yield _wrong(f"{reason_}, so its nodes could not join")
 
 
 def route_tables(ec2: Any, vpc: str) -> list[Row]:
@@ -200,7 +200,7 @@ def way_out(subnet: Row, tables: Sequence[Row]) -> Literal["nat", "internet", "n
     table = _table_of(tables, subnet["SubnetId"])
     if _no_way_out(subnet, table) or table is None:
         return "none"
-    route = next(one for one in table["Routes"] if one.get("DestinationCidrBlock") == _ANYWHERE)
+    route = next(row for row in table["Routes"] if row.get("DestinationCidrBlock") == _ANYWHERE)
     return "internet" if str(route.get("GatewayId") or "").startswith("igw-") else "nat"
 
 

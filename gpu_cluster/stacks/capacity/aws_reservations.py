@@ -49,23 +49,23 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
     ]
 
 
-def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]]) -> Reserved:
+def reserved(ec2: Any, groups: Any, item: Wanted, own: Iterable[Mapping[str, Any]]) -> Reserved:
     """The reservation, or those of a resource group. `own`: the instances of the stack's own nodes.
 
     In an existing VPC, the zones are those of the pool's subnets.
     """
-    hint = _hint(one, ec2.meta.region_name)
+    hint = _hint(item, ec2.meta.region_name)
     try:
-        zones = zones_of(ec2, one.zones)
-        names = _members(groups, one.reservation)
+        zones = zones_of(ec2, item.zones)
+        names = _members(groups, item.reservation)
         rows = _described(ec2, names) if names else []
     except Exception as error:
         if _code(error) in _NOT_THERE:
-            return Reserved(wanted=one, held=(), hint=hint)
-        return Reserved(wanted=one, held=unknown(error), hint=hint)
+            return Reserved(wanted=item, held=(), hint=hint)
+        return Reserved(wanted=item, held=unknown(error), hint=hint)
     taken = [instance.get("CapacityReservationId") for instance in own]
     reservations = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
-    return Reserved(wanted=replace(one, zones=zones), held=reservations, hint=hint)
+    return Reserved(wanted=replace(item, zones=zones), held=reservations, hint=hint)
 
 
 def unused(
@@ -112,7 +112,7 @@ def _members(groups: Any, reservation: str) -> list[str]:
         return [reservation]
     pages = groups.get_paginator("list_group_resources").paginate(Group=reservation)
     arns = [
-        each["Identifier"]["ResourceArn"] for page in pages for each in page.get("Resources", ())
+        item["Identifier"]["ResourceArn"] for page in pages for item in page.get("Resources", ())
     ]
     return [arn.rpartition("/")[2] for arn in arns if ":capacity-reservation/" in arn]
 
@@ -153,11 +153,11 @@ def _refusal(row: Mapping[str, Any]) -> str:
     )
 
 
-def _hint(one: Wanted, region: str) -> str:
-    if one.kind == "capacity-block":
+def _hint(item: Wanted, region: str) -> str:
+    if item.kind == "capacity-block":
         return (
             "list the available offerings: aws ec2 describe-capacity-block-offerings "
-            f"--region {region} --instance-type {one.types[0]} --instance-count {one.nodes or 1} "
+            f"--region {region} --instance-type {item.types[0]} --instance-count {item.nodes or 1} "
             "--capacity-duration-hours 24"
         )
     return f"list the existing ones: aws ec2 describe-capacity-reservations --region {region}"

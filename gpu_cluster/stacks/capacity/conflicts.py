@@ -200,7 +200,7 @@ def node_pools(settings: Settings[EksSettings], theirs: Sequence[Object]) -> Ite
             *([(True, f"{pool.name}-static")] if least else []),
             (False, pool.name),
         ]
-        if item := next((existing[each] for each in created if each in existing), None):
+        if item := next((existing[name] for name in created if name in existing), None):
             yield (
                 key,
                 f"the cluster already has a {item['kind']} {item['metadata']['name']}, so pulumi "
@@ -211,7 +211,7 @@ def node_pools(settings: Settings[EksSettings], theirs: Sequence[Object]) -> Ite
 def mapped(settings: Settings[EksSettings], config_maps: Sequence[Object]) -> Iterator[Conflict]:
     """Principals of `users` that have rights through aws-auth, over which an access entry takes
     precedence: docs.aws.amazon.com/eks/latest/userguide/migrating-access-entries.html."""
-    texts = [text for one in config_maps for text in (one.get("data") or {}).values()]
+    texts = [text for config_map in config_maps for text in (config_map.get("data") or {}).values()]
     known = {found for text in texts for found in _PRINCIPAL.findall(text)}
     for group, user in settings.own.cluster.users.items():
         for arn in user.principals:
@@ -370,10 +370,10 @@ def _discovered(autoscaler: Object) -> Iterator[set[str]]:
                 yield {tag.partition("=")[0] for tag in tags}
 
 
-def _containers(one: Object) -> list[Object]:
-    containers: list[Object] = one["spec"]["template"]["spec"]["containers"]
+def _containers(obj: Object) -> list[Object]:
+    containers: list[Object] = obj["spec"]["template"]["spec"]["containers"]
     return containers
 
 
-def _images(one: Object) -> list[str]:
-    return [str(container["image"]).partition("@")[0] for container in _containers(one)]
+def _images(obj: Object) -> list[str]:
+    return [str(container["image"]).partition("@")[0] for container in _containers(obj)]

@@ -84,7 +84,7 @@ class _Asked:
         vpc = _last(row["network"])
         if vpc != self._network.vpc:
             yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; set vpc to that")
-        ranges = {one["rangeName"]: one for one in row.get("secondaryIpRanges", ())}
+        ranges = {block["rangeName"]: block for block in row.get("secondaryIpRanges", ())}
         for key, range_name in (
             ("podsRange", self._network.pods_range),
             ("servicesRange", self._network.services_range),
@@ -233,7 +233,7 @@ def _routes(
 ) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
     """The routes of a network, and the one that leads to the internet, if any."""
     # A route with tags applies to machines with these; GKE's have none by default.
-    routes = [one for one in listed if _last(one["network"]) == vpc and not one.get("tags")]
+    routes = [route for route in listed if _last(route["network"]) == vpc and not route.get("tags")]
     out = (route for route in routes if route["destRange"] == _ANYWHERE)
     return routes, min(out, key=_order, default=None)
 

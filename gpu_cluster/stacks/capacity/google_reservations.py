@@ -61,7 +61,7 @@ def _refusal(row: Mapping[str, Any], project: str, owner: str) -> str:
         return ""
     share = row.get("shareSettings") or {}
     kind = share.get("shareType", "LOCAL")
-    projects = [one.get("projectId", key) for key, one in (share.get("projectMap") or {}).items()]
+    projects = [item.get("projectId", key) for key, item in (share.get("projectMap") or {}).items()]
     if kind == "ORGANIZATION" or (kind == "SPECIFIC_PROJECTS" and project in projects):
         return ""
     return f"{row['name']} of {owner} is not shared with {project}; have {owner} share it"

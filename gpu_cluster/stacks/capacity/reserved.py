@@ -97,8 +97,8 @@ class Reserved:
     @property
     def free(self) -> int:
         """The number of machines that the pool could get now."""
-        held = () if isinstance(self.held, Unknown) else self.held
-        return sum(one.free for one in held if one.state == "active" and not self._unfit(one))
+        found = () if isinstance(self.held, Unknown) else self.held
+        return sum(row.free for row in found if row.state == "active" and not self._unfit(row))
 
     @property
     def _judged(self) -> tuple[Word, str]:
@@ -138,51 +138,51 @@ class Reserved:
             )
         return "enough", ""
 
-    def _unfit(self, one: Held) -> str:
+    def _unfit(self, row: Held) -> str:
         """Why the pool cannot use it."""
         need = self.wanted
-        if one.refusal:
-            return one.refusal
-        if one.kind != need.kind:
-            return f"{one.name} is for capacityType {one.kind}, and the pool has {need.kind}"
-        if one.type not in need.types:
-            return f"{one.name} is of {one.type}, and the pool has {' or '.join(need.types)}"
-        if one.zone not in need.zones and one.zone_id not in need.zones:
-            zone = f"{one.zone} ({one.zone_id})" if one.zone_id else one.zone
+        if row.refusal:
+            return row.refusal
+        if row.kind != need.kind:
+            return f"{row.name} is for capacityType {row.kind}, and the pool has {need.kind}"
+        if row.type not in need.types:
+            return f"{row.name} is of {row.type}, and the pool has {' or '.join(need.types)}"
+        if row.zone not in need.zones and row.zone_id not in need.zones:
+            zone = f"{row.zone} ({row.zone_id})" if row.zone_id else row.zone
             return (
-                f"{one.name} is in {zone}, and the pool in {', '.join(need.zones)}; set "
+                f"{row.name} is in {zone}, and the pool in {', '.join(need.zones)}; set "
                 f"{need.places} to the reservation's zone"
             )
-        if one.state == "over":
-            when = f" since {_time(one.end)}" if one.end else ""
-            return f"{one.name} is {one.said}{when}; " + (self.hint or "name an active one")
+        if row.state == "over":
+            when = f" since {_time(row.end)}" if row.end else ""
+            return f"{row.name} is {row.said}{when}; " + (self.hint or "name an active one")
         return ""
 
     def document(self) -> dict[str, Any]:
-        held = () if isinstance(self.held, Unknown) else self.held
+        found = () if isinstance(self.held, Unknown) else self.held
         return {
             "pool": self.wanted.pool,
             "reservation": self.wanted.reservation,
             "need": self.wanted.nodes,
-            "found": None if isinstance(self.held, Unknown) else [_document(one) for one in held],
+            "found": None if isinstance(self.held, Unknown) else [_document(row) for row in found],
             "verdict": self.word,
             "reason": self.reason,
         }
 
 
-def _document(one: Held) -> dict[str, Any]:
+def _document(reservation: Held) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "capacityType": one.kind,
-        "type": one.type,
-        "zone": one.zone,
-        "zoneId": one.zone_id or None,
-        "total": one.total,
-        "free": one.free,
-        "ownUse": one.own,
-        "state": one.said,
-        "start": one.start and one.start.isoformat(),
-        "end": one.end and one.end.isoformat(),
+        "name": reservation.name,
+        "capacityType": reservation.kind,
+        "type": reservation.type,
+        "zone": reservation.zone,
+        "zoneId": reservation.zone_id or None,
+        "total": reservation.total,
+        "free": reservation.free,
+        "ownUse": reservation.own,
+        "state": reservation.said,
+        "start": reservation.start and reservation.start.isoformat(),
+        "end": reservation.end and reservation.end.isoformat(),
     }
 
 
@@ -209,12 +209,12 @@ def text(reserved: Sequence[Reserved], once: str = "") -> str:
     return "\n".join(parts)
 
 
-def _rows(one: Reserved) -> list[list[Any]]:
-    need = one.wanted
-    if isinstance(one.held, Unknown) or not one.held:
-        return [[need.pool, need.reservation, "-", "-", need.nodes, "-", "-", one.word]]
+def _rows(result: Reserved) -> list[list[Any]]:
+    need = result.wanted
+    if isinstance(result.held, Unknown) or not result.held:
+        return [[need.pool, need.reservation, "-", "-", need.nodes, "-", "-", result.word]]
     return [
-        [need.pool, held.name, held.type, held.zone, need.nodes,
-         f"{held.free} of {held.total}", held.window or held.said, one.word]
-        for held in one.held
+        [need.pool, row.name, row.type, row.zone, need.nodes,
+         f"{row.free} of {row.total}", row.window or row.said, result.word]
+        for row in result.held
     ]  # fmt: skip

@@ -71,24 +71,24 @@ def answer(
             own_use = cloud.own_use(need, settings.cluster.name)
             answer = Known(limit=answer.limit, use=answer.use, own=own_use)
         verdicts.append(judge(need, answer))
-    offered = [cloud.offer(one) for one in asked.wanted]
-    held = [cloud.reserved(one, settings.cluster.name) for one in asked.reservations]
+    offered = [cloud.offer(wanted) for wanted in asked.wanted]
+    known = [cloud.reserved(item, settings.cluster.name) for item in asked.reservations]
     if not verdicts:
         notes.append("no pool counts against a GPU quota")
     document = {
         **head,
         "quotas": [verdict.document() for verdict in verdicts],
         "offers": [offer.document() for offer in offered],
-        "reservations": [one.document() for one in held],
+        "reservations": [item.document() for item in known],
         "findings": [finding.document() for finding in findings],
         "notes": notes,
     }
     code = worst(
-        [exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(held)]
+        [exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(known)]
     )
-    once = no_answer([*verdicts, *offered, *held, *findings])
-    parts = [text(verdicts, notes, once), offers.text(offered, once), reserved.text(held, once)]
-    parts += ["\n".join(str(each) for each in findings if not (once and once in each.reason))]
+    once = no_answer([*verdicts, *offered, *known, *findings])
+    parts = [text(verdicts, notes, once), offers.text(offered, once), reserved.text(known, once)]
+    parts += ["\n".join(str(line) for line in findings if not (once and once in line.reason))]
     parts += [f"the cloud could not be queried: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
 

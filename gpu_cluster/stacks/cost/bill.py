@@ -207,8 +207,8 @@ class Bill:
                 for purchase in PURCHASES
             },
             "byUse": [
-                {"name": one.name, "dollars": one.dollars, "per": one.unit, "source": one.source}
-                for one in self.metered
+                {"name": row.name, "dollars": row.dollars, "per": row.unit, "source": row.source}
+                for row in self.metered
             ],
             "notes": [*filter(None, [self.other_region]), *self.notes],
         }

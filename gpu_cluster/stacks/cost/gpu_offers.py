@@ -137,10 +137,10 @@ def answer(gpu: str | None, region: str | None) -> Answer:
 def sources(cloud: str, found: Sequence[Offer]) -> str:
     """The sources of a cloud's facts, and when they were read."""
     rows = [offer for offer in found if offer.cloud == cloud]
-    said = sorted({offer.price_source for offer in rows if offer.price_source})
+    sources_ = sorted({offer.price_source for offer in rows if offer.price_source})
     known = gke_accelerators.SOURCES
-    named = [known[key] for key in known if any(key in source for source in said)]
-    prices = "; ".join(named or said) or "none that is known"
+    named = [known[key] for key in known if any(key in source for source in sources_)]
+    prices = "; ".join(named or sources_) or "none that is known"
     region = CLOUDS[cloud].price_region
     about = " `~`: derived or generally known." if any(offer.uncertain for offer in rows) else ""
     priced = priced_on(offer.price_source for offer in rows)

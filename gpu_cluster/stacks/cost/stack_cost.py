@@ -21,11 +21,11 @@ def answer(
     """Exit code, document and text. Raises CheckError if the stack has nothing to price."""
     bill = bill_at(stack, config_of(stack, root))
     # Uncertain prices come from no price list, and are marked.
-    said = priced_on(
+    note = priced_on(
         part.source for item in bill.items for part in item.parts if not part.uncertain
     )
-    document = {"stack": stack, "prices": said, **bill.document()}
-    head = f"{stack}: list {said}, in US dollars" if bill.items else f"{stack}:"
+    document = {"stack": stack, "prices": note, **bill.document()}
+    head = f"{stack}: list {note}, in US dollars" if bill.items else f"{stack}:"
     text = [head, *filter(None, [bill.other_region])]
     text += ["", shown(bill)]
     if compare is not None:

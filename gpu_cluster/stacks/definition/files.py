@@ -17,7 +17,7 @@ from gpu_cluster.stacks.definition.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "stacks"
-SAMPLES = tuple(sorted(each.name.split(".")[1] for each in EXAMPLES.glob("Pulumi.*.yaml")))
+SAMPLES = tuple(sorted(file.name.split(".")[1] for file in EXAMPLES.glob("Pulumi.*.yaml")))
 """The environments that come with the program. Its own tests, faults and measurements use these,
 from `examples/stacks`: the files at the root belong to users, who can edit them without an effect
 on these."""

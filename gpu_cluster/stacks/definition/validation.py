@@ -59,8 +59,8 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
     except OSError as error:
         raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
     except NotYaml as error:
-        said = f"is not YAML: {error.words}"
-        return [Finding(file=file.name, line=error.line, column=error.column, message=said)]
+        reason = f"is not YAML: {error.words}"
+        return [Finding(file=file.name, line=error.line, column=error.column, message=reason)]
     result = [
         Finding(
             file=file.name,

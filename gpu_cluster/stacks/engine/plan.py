@@ -240,7 +240,7 @@ def _without_gpus(step: Mapping[str, Any]) -> bool:
 
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     detailed = step.get("detailedDiff") or {}
-    kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
+    kinds = {path: str(item.get("diffKind") or item.get("kind")) for path, item in detailed.items()}
     # The engine's own list of reasons only has top-level properties.
     forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
     return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())

@@ -229,7 +229,7 @@ class _Read:
         """Raises StackError for a choice that is given and was not read."""
         platform, existing = self._choices.platform, self._choices.existing
         where = f"an existing {platform.upper()} cluster" if existing else platform
-        for name in sorted({one.name for one in fields(Choices)} - self._names):
+        for name in sorted({item.name for item in fields(Choices)} - self._names):
             if value := getattr(self._choices, name):
                 option = (name if isinstance(value, int) else name.removesuffix("s")).split("_")
                 raise StackError(f"--{'-'.join(option)}: has no effect on {where}; drop it")
@@ -316,11 +316,11 @@ def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = Fal
         raise StackError(f"{gpu}: {what} does not have this GPU; gpu-cluster offers lists all GPUs")
     location = region if autopilot else place
     # AWS only tells an account what a region offers.
-    there = every
+    found = every
     if cloud == "google":
         in_location = offers(gpu, location)
-        there = [offer for offer in in_location if offer.autopilot or not autopilot]
-    if not there:
+        found = [offer for offer in in_location if offer.autopilot or not autopilot]
+    if not found:
         zones = sorted({zone for offer in every for zone in offer.zones or ()})
         near = [zone for zone in zones if gke.region_of(zone) == region]
         where = (
@@ -329,13 +329,13 @@ def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = Fal
             else f"regions that have it: {', '.join(sorted(set(map(gke.region_of, zones))))}"
         )
         raise StackError(f"no known machine has {gpu} in {location}; {where}")
-    sold = [offer for offer in there if {"on-demand", "spot"} & set(offer.sold)]
+    sold = [offer for offer in found if {"on-demand", "spot"} & set(offer.sold)]
     if not sold:
         raise StackError(
-            f"{gpu}: is sold by {what} only as {', '.join(there[0].sold)}, which needs "
+            f"{gpu}: is sold by {what} only as {', '.join(found[0].sold)}, which needs "
             "additional keys; start with another GPU, and edit the file"
         )
-    return min(sold, key=lambda one: ("on-demand" not in one.sold, one.gpus, one.vcpu))
+    return min(sold, key=lambda offer: ("on-demand" not in offer.sold, offer.gpus, offer.vcpu))
 
 
 def capacity(offer: Offer) -> list[str]:

@@ -182,30 +182,30 @@ class JobCluster:
             )
         return job_sets[name]
 
-    def _made(self, each: Object) -> bool:
+    def _made(self, obj: Object) -> bool:
         """Creates a prerequisite of a job; False if one is left from a submit that was killed.
         Raises ApiException if it belongs to something else."""
         try:
-            self._ask("create", each, each)
+            self._ask("create", obj, obj)
         except ApiException as error:
-            if error.status != 409 or not self._is_left(each):
+            if error.status != 409 or not self._is_left(obj):
                 raise
             return False
         return True
 
-    def _is_left(self, each: Object) -> bool:
+    def _is_left(self, obj: Object) -> bool:
         """Whether it was submitted, and is not owned by a job."""
         with suppress(ApiException):
-            metadata = self._ask("read", each).metadata
+            metadata = self._ask("read", obj).metadata
             return SUBMITTED in (metadata.labels or {}) and not metadata.owner_references
         return False
 
-    def _ask(self, verb: str, each: Object, *body: Object) -> Any:
+    def _ask(self, verb: str, obj: Object, *body: Object) -> Any:
         api, noun = {
             "ConfigMap": (self._core, "config_map"),
             "NetworkPolicy": (self._networking, "network_policy"),
-        }[each["kind"]]
-        name = () if verb == "create" else (each["metadata"]["name"],)
+        }[obj["kind"]]
+        name = () if verb == "create" else (obj["metadata"]["name"],)
         call = getattr(api, f"{verb}_namespaced_{noun}")
         return call(*name, self.namespace, *body, _request_timeout=TIMEOUT_SECONDS)
 
@@ -235,14 +235,14 @@ def state(job: Object) -> str:
         queue = (job["metadata"].get("labels") or {}).get(names.QUEUE_LABEL)
         return f"waits in queue {queue}" if queue else "suspended"
     workers: Object = next(
-        (one for one in status.get("replicatedJobsStatus") or [] if one["name"] == WORKERS), {}
+        (part for part in status.get("replicatedJobsStatus") or [] if part["name"] == WORKERS), {}
     )
     return "running" if workers.get("ready") else "starting"
 
 
 def row(job: Object) -> dict[str, Any]:
     """The row of a JobSet in `job list`."""
-    (workers,) = [one for one in job["spec"]["replicatedJobs"] if one["name"] == WORKERS] or [{}]
+    (workers,) = [part for part in job["spec"]["replicatedJobs"] if part["name"] == WORKERS] or [{}]
     labels = job["metadata"].get("labels") or {}
     template = (workers.get("template") or {}).get("spec") or {}
     return {

@@ -135,9 +135,9 @@ def items(body: bytes) -> list[Any]:
     return page(body)[0]
 
 
-def full_name(one: Mapping[str, Any]) -> str:
+def full_name(obj: Mapping[str, Any]) -> str:
     """`namespace/name` of an object."""
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
 
 
 def page(body: bytes) -> tuple[list[Any], str]:

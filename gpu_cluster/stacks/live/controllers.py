@@ -29,11 +29,11 @@ def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[s
     }
     result = {}
     for name, definition in BATCH_DEFINITIONS.items():
-        there = definitions.get(definition)
-        if enabled[name] and there is not None and owner_of(there) != owner:
+        names = definitions.get(definition)
+        if enabled[name] and names is not None and owner_of(names) != owner:
             setting, title, instead = _WORDS[name]
             result[setting] = (
-                f"the cluster already has {title}, installed by {_who(there)}, so pulumi up would "
+                f"the cluster already has {title}, installed by {_who(names)}, so pulumi up would "
                 f"fail to create {definition}; remove {setting}, and {instead}"
             )
     return result

@@ -76,7 +76,7 @@ def _owners(
         ("driver", "driver installers", installers),
     ):
         if len(states) > 1:
-            both = " and ".join(sorted(f"{one.namespace}/{one.name}" for one in states.values()))
+            both = " and ".join(sorted(f"{pod.namespace}/{pod.name}" for pod in states.values()))
             message = f"has two {what}: {both}; use only one of them"
             yield Finding(node=row.name, lacks=lacks, message=message, command=here)  # type: ignore[arg-type]
     if pool is None:
@@ -90,9 +90,9 @@ def _owners(
             f"addition to the one that devicePlugin of pool {pool.name} names",
             command=_label_command(row.name, node, missing),
         )
-    for one in daemon_sets if pool.device_plugin and len(plugins) < 2 else ():
-        if _is_anothers_plugin(one) and _lands_on(one, node):
-            namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
+    for daemon in daemon_sets if pool.device_plugin and len(plugins) < 2 else ():
+        if _is_anothers_plugin(daemon) and _lands_on(daemon, node):
+            namespace, name = daemon["metadata"]["namespace"], daemon["metadata"]["name"]
             yield Finding(
                 node=row.name,
                 lacks="plugin",
@@ -184,7 +184,7 @@ def _driver(
             return Finding(node=row.name, lacks="driver", message=message, command=_logs(state))
     if installers or pool is None or pool.installer is None:
         return None
-    sets = [one for one in daemon_sets if installs_driver(one["spec"]["template"]["spec"])]
+    sets = [daemon for daemon in daemon_sets if installs_driver(daemon["spec"]["template"]["spec"])]
     return _no_pod(row, node, sets, "driver", "driver installer")
 
 
@@ -204,7 +204,7 @@ def _plugin(
         )
         lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
         return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
-    sets = [one for one in daemon_sets if is_device_plugin(one["spec"]["template"]["spec"])]
+    sets = [obj for obj in daemon_sets if is_device_plugin(obj["spec"]["template"]["spec"])]
     labels = labels_of(node)
     clouds = names.GKE_NODEPOOL in labels or labels.get(names.EKS_COMPUTE_TYPE) == "auto"
     left = pool is not None and bool(pool.left_to_others)
@@ -243,7 +243,7 @@ def _no_pod(
             f"the cluster has no {what}: `pulumi up --refresh` restores what the stack declares",
             f"kubectl apply -f {url}" if lacks == "plugin" else "kubectl get daemonset -A",
         )
-    nearest = min(daemon_sets, key=lambda one: len(_missing(_selector(one), node)))
+    nearest = min(daemon_sets, key=lambda daemon: len(_missing(_selector(daemon), node)))
     name = f"{nearest['metadata']['namespace']}/{nearest['metadata']['name']}"
     if missing := _missing(_selector(nearest), node):
         return finding(

@@ -36,10 +36,10 @@ COLUMNS = (
     Column("", "launchedBy", lambda node, _: node.launched_by),
     Column("MODEL", "model", lambda node, _: node.model),
     Column("RESOURCE", "", lambda _, resource: resource, each=True),
-    Column("CAPACITY", "capacity", lambda node, one: node.resources[one][0], each=True),
-    Column("ALLOCATABLE", "allocatable", lambda node, one: node.resources[one][1], each=True),
-    Column("REQUESTED", "requested", lambda node, one: node.resources[one][2], each=True),
-    Column("FREE", "free", lambda node, one: _free(*node.resources[one]), each=True),
+    Column("CAPACITY", "capacity", lambda node, name: node.resources[name][0], each=True),
+    Column("ALLOCATABLE", "allocatable", lambda node, name: node.resources[name][1], each=True),
+    Column("REQUESTED", "requested", lambda node, name: node.resources[name][2], each=True),
+    Column("FREE", "free", lambda node, name: _free(*node.resources[name]), each=True),
     Column("DRIVER", "driver", lambda node, _: node.driver),
     Column("PLUGIN", "plugin", lambda node, _: node.plugin),
     Column("STATE", "state", lambda node, _: node.state),
@@ -69,7 +69,7 @@ def survey(
 ) -> tuple[list[GpuNode], list[Finding]]:
     """Every node by name, and what the GPU nodes among them lack."""
     rows, found = [], []
-    for node in sorted(nodes, key=lambda one: one["metadata"]["name"]):
+    for node in sorted(nodes, key=lambda item: item["metadata"]["name"]):
         own_pods = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
         row = gpu_node(node, own_pods, pools)
         rows.append(row)

@@ -81,7 +81,7 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> 
     phase = status.get("phase", "Unknown")
     if phase in ("Pending", "Running"):
         message = next(
-            (one["message"] for one in status.get("conditions", []) if one.get("message")), ""
+            (row["message"] for row in status.get("conditions", []) if row.get("message")), ""
         )
         return f"Job {name} is not done: its pod is {phase}" + (f" ({message})" if message else "")
     message = status.get("message") or _ended(status)

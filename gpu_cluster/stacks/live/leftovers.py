@@ -101,8 +101,8 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     result = leftovers(platform.cloud, found, owner)
     document = {"stack": stack, "leftovers": [asdict(leftover) for leftover in result]}
     undecided = any(leftover.remove for leftover in result)
-    said = note if platform.added and not result else text(result)
-    return (ExitCode.FINDING if undecided else ExitCode.OK), document, said
+    message = note if platform.added and not result else text(result)
+    return (ExitCode.FINDING if undecided else ExitCode.OK), document, message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +141,13 @@ def leftovers(cloud: str, objects: Objects, owner: str = "") -> list[Leftover]:
     """
     services, claims = objects.services, objects.claims
     result = [
-        _balancer(cloud, kind, one)
+        _balancer(cloud, kind, obj)
         for kind, objects in (
-            ("Service", [one for one in services if one["spec"].get("type") == "LoadBalancer"]),
+            ("Service", [obj for obj in services if obj["spec"].get("type") == "LoadBalancer"]),
             ("Ingress", objects.ingresses),
             ("Gateway", objects.gateways),
         )
-        for one in objects
+        for obj in objects
     ]
     if cloud == "google":
         result += [
@@ -159,15 +159,15 @@ def leftovers(cloud: str, objects: Objects, owner: str = "") -> list[Leftover]:
     owned = {full_name(claim) for claim in claims if owner and owner_of(claim) == owner}
     claim_names = {full_name(claim) for claim in claims}
     for volume in objects.volumes:
-        one = _of_volume(volume, claim_names, owned)
-        result += [one] if one else []
+        leftover = _of_volume(volume, claim_names, owned)
+        result += [leftover] if leftover else []
     result += [
-        _of_snapshot(one) for one in objects.snapshots if "volumeHandle" in one["spec"]["source"]
+        _of_snapshot(obj) for obj in objects.snapshots if "volumeHandle" in obj["spec"]["source"]
     ]
     for pool in objects.node_pools:
         if not owner or owner_of(pool) != owner:
             result += _of_node_pool(pool, objects.node_claims)
-    return sorted(result, key=lambda one: (one.kind, one.name))
+    return sorted(result, key=lambda row: (row.kind, row.name))
 
 
 def text(found: Sequence[Leftover]) -> str:
@@ -178,16 +178,16 @@ def text(found: Sequence[Leftover]) -> str:
             "the cloud"
         )
     lines = []
-    for one in found:
-        lines.append(f"{one.kind} {one.name}: {one.what}")
-        if one.keep:
-            lines.append(f"  to keep the data: {one.keep}")
-        if one.remove:
-            lines.append(f"  to delete {'the data' if one.keep else 'it'}: {one.remove}")
-        if one.after:
-            lines.append(f"  if the network cannot be deleted: {one.after}")
-    undecided = [one for one in found if one.remove]
-    kept = [one for one in found if not one.remove and not one.after]
+    for leftover in found:
+        lines.append(f"{leftover.kind} {leftover.name}: {leftover.what}")
+        if leftover.keep:
+            lines.append(f"  to keep the data: {leftover.keep}")
+        if leftover.remove:
+            lines.append(f"  to delete {'the data' if leftover.keep else 'it'}: {leftover.remove}")
+        if leftover.after:
+            lines.append(f"  if the network cannot be deleted: {leftover.after}")
+    undecided = [row for row in found if row.remove]
+    kept = [item for item in found if not item.remove and not item.after]
     if undecided:
         lines.append(
             f"{len(undecided)} would remain in the cloud, continue to be billed, and may prevent "
@@ -202,14 +202,14 @@ def text(found: Sequence[Leftover]) -> str:
     return "\n".join(lines)
 
 
-def _balancer(cloud: str, kind: str, one: Object) -> Leftover:
-    addresses = _addresses(one)
+def _balancer(cloud: str, kind: str, obj: Object) -> Leftover:
+    addresses = _addresses(obj)
     return Leftover(
         kind=kind,
-        name=full_name(one),
+        name=full_name(obj),
         what=CLOUDS[cloud].creates[kind]
         + (f"; address {', '.join(addresses)}" if addresses else ""),
-        remove=_delete(kind, one["metadata"]),
+        remove=_delete(kind, obj["metadata"]),
     )
 
 
@@ -307,8 +307,8 @@ def _delete(kind: str, metadata: Object) -> str:
     return f"kubectl delete {kind.lower()} {metadata['name']}{where}"
 
 
-def _addresses(one: Object) -> list[str]:
-    status = one.get("status") or {}
+def _addresses(obj: Object) -> list[str]:
+    status = obj.get("status") or {}
     balancer = (status.get("loadBalancer") or {}).get("ingress") or []
     return [
         str(address.get("ip") or address.get("hostname") or address.get("value"))

@@ -7,10 +7,10 @@ from gpu_cluster.stacks.recovery.protocols import Clouds
 from gpu_cluster.stacks.recovery.state import Interrupted
 
 
-def names(one: Interrupted, clouds: Clouds) -> list[str] | None:
+def names(operation: Interrupted, clouds: Clouds) -> list[str] | None:
     """What `stacks.recovery.protocols.Recovers` asks for."""
-    region = one.inputs.get("region") or one.provider.get("region")
-    return clouds.aws(str(region)).find(one.type, one.inputs)
+    region = operation.inputs.get("region") or operation.provider.get("region")
+    return clouds.aws(str(region)).find(operation.type, operation.inputs)
 
 
 def described(resource: Mapping[str, Any], clouds: Clouds) -> Mapping[str, Any]:

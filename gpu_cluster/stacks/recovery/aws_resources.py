@@ -43,8 +43,8 @@ class Aws:
     def knows(self, type_token: str) -> bool:
         """Whether AWS can be queried for resources of this type."""
         row = rows().get(type_token)
-        told = row is not None and ("{" in row.id or row.found_by is not None)
-        return type_token in self._finders or told
+        known = row is not None and ("{" in row.id or row.found_by is not None)
+        return type_token in self._finders or known
 
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
         """Ids of possible matches, empty if AWS has none; None if they cannot be determined from

@@ -76,13 +76,13 @@ def recover(
         # The run may have written after the export, so read the state again.
         pulumi.must("cancel", "--yes")
         log(f"unlocked: it was {holder}")
-    read = [one.urn for one in recovery.operations if one.urn in candidates or _is_kept(one)]
+    read = [call.urn for call in recovery.operations if call.urn in candidates or _is_kept(call)]
     if read:
         targets = [part for urn in read for part in ("--target", urn)]
         pulumi.must("refresh", "--yes", "--skip-preview", *targets)
     if candidates:
-        there = _without_others(pulumi, recovery, candidates)
-        recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
+        others = _without_others(pulumi, recovery, candidates)
+        recovery.adopted = {urn: name for urn, name in candidates.items() if urn in others}
     deployment = pulumi.export()
     if adopt_orphans:
         try:
@@ -155,17 +155,17 @@ def _without_others(
     deployment = pulumi.export()
     rows = {row["urn"]: row for row in resources(deployment) if not row.get("delete")}
     others = set()
-    for one in recovery.operations:
-        if one.urn not in candidates or one.urn not in rows:
+    for call in recovery.operations:
+        if call.urn not in candidates or call.urn not in rows:
             continue
-        if not one.type.startswith("kubernetes:"):
+        if not call.type.startswith("kubernetes:"):
             continue
-        wanted, found = (owner_of(each) for each in (one.inputs, rows[one.urn].get("outputs")))
+        wanted, found = (owner_of(side) for side in (call.inputs, rows[call.urn].get("outputs")))
         try:
-            check_own(candidates[one.urn], wanted, found)
+            check_own(candidates[call.urn], wanted, found)
         except NotOursError as error:
-            recovery.notes.append(f"{one.name}: {error}")
-            others.add(one.urn)
+            recovery.notes.append(f"{call.name}: {error}")
+            others.add(call.urn)
     if others:
         kept = [
             row for row in resources(deployment) if row["urn"] not in others or row.get("delete")
@@ -184,9 +184,9 @@ def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
     return list(duplicates(deployment, aws))
 
 
-def _is_kept(one: Interrupted) -> bool:
+def _is_kept(operation: Interrupted) -> bool:
     """Whether the state contains the resource, so that it can be refreshed."""
-    return one.operation in ("updating", "deleting") and one.custom
+    return operation.operation in ("updating", "deleting") and operation.custom
 
 
 def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> dict[str, str]:
@@ -217,12 +217,12 @@ def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> d
     return found
 
 
-def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
-    package = one.type.partition(":")[0]
+def _names(operation: Interrupted, clouds: Clouds) -> list[str] | None:
+    package = operation.type.partition(":")[0]
     if package == "kubernetes":
-        return [kubernetes_identity(one.inputs)]
+        return [kubernetes_identity(operation.inputs)]
     module = recovers(package)
-    return module.names(one, clouds) if module else None
+    return module.names(operation, clouds) if module else None
 
 
 def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:

@@ -19,13 +19,13 @@ from gpu_cluster.stacks.recovery.state import Interrupted, auto_named, check_own
 Inputs = Mapping[str, Any]
 
 
-def names(one: Interrupted, clouds: Clouds) -> list[str] | None:
+def names(operation: Interrupted, clouds: Clouds) -> list[str] | None:
     """What `stacks.recovery.protocols.Recovers` asks for."""
-    inputs = complete(one.inputs, one.provider)
-    known = identity(one.type, inputs)
-    if known is None or (one.orphaned and auto_named(one.inputs)):
-        return find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
-    check(one.type, known, inputs, clouds.google)
+    inputs = complete(operation.inputs, operation.provider)
+    known = identity(operation.type, inputs)
+    if known is None or (operation.orphaned and auto_named(operation.inputs)):
+        return find(operation.type, Urn.parse(operation.urn).name, inputs, clouds.google)
+    check(operation.type, known, inputs, clouds.google)
     return [known]
 
 

@@ -28,7 +28,7 @@ class Clouds(Protocol):
 class Recovers(Protocol):
     """The module that `Cloud.recovers` names."""
 
-    def names(self, one: Interrupted, clouds: Clouds) -> list[str] | None:
+    def names(self, operation: Interrupted, clouds: Clouds) -> list[str] | None:
         """The cloud's names of what may have been created; none if there is no such thing, None if
         neither type nor inputs tell. Raises LookupError, NotOursError."""
 

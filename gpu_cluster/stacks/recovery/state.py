@@ -139,9 +139,9 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
         row = operation["resource"]
         if operation["type"] == "deleting":
             # With the mark, the engine assumes it is deleted, and creates its successor too early.
-            for each in rows:
-                if each["urn"] == row["urn"]:
-                    each.pop(AWAITS_REPLACEMENT, None)
+            for item in rows:
+                if item["urn"] == row["urn"]:
+                    item.pop(AWAITS_REPLACEMENT, None)
         if operation["type"] == "creating" and row["urn"] in found:
             identity, inputs = found[row["urn"]], row.get("inputs") or {}
             if auto_named(inputs):
@@ -189,7 +189,7 @@ def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
     for other in rows:
         if other["urn"] == row["urn"] and not other.get("delete"):
             behind = max(
-                (at for at, each in enumerate(rows) if each["urn"] in needs(row)), default=-1
+                (at for at, other in enumerate(rows) if other["urn"] in needs(row)), default=-1
             )
             rows.insert(max(behind + 1, rows.index(other)), row)
             if other.get(AWAITS_REPLACEMENT):
@@ -197,5 +197,5 @@ def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
             else:
                 other["delete"] = True
             return
-    dependent = (at for at, each in enumerate(rows) if row["urn"] in needs(each))
+    dependent = (at for at, item in enumerate(rows) if row["urn"] in needs(item))
     rows.insert(next(dependent, len(rows)), row)

@@ -88,7 +88,7 @@ def side_by_side(
     rows: dict[str, dict[str, Any]] = {}
     for measure, first in tuned[0].items():
         ours = [gpu["measures"][measure]["value"] for gpu in gpus]
-        theirs = [one[measure]["value"] for one in tuned]
+        theirs = [item[measure]["value"] for item in tuned]
         rows[measure] = {
             "workload": statistics.median(ours),
             "handTuned": statistics.median(theirs),

@@ -87,7 +87,7 @@ def shown(value: Any, kind: Any) -> Any:
             if member
         }
     if isinstance(value, list) and typing.get_args(kind):
-        return [shown(each, typing.get_args(kind)[0]) for each in value]
+        return [shown(element, typing.get_args(kind)[0]) for element in value]
     if isinstance(value, list) and kind is str:  # a single value in Pulumi, a list in the API
         return next(iter(value), None)
     return value
@@ -102,9 +102,9 @@ def _value(shape: Any, value: Any, renamed: Mapping[str, str] | None, path: str)
     if kind == "list" and isinstance(value, str):
         return [value]
     if kind == "list" and isinstance(value, Mapping):  # tags
-        return [{"Key": key, "Value": str(each)} for key, each in value.items()]
+        return [{"Key": key, "Value": str(item)} for key, item in value.items()]
     if kind == "list" and isinstance(value, list):
-        return [_value(shape.member, each, renamed, f"{path}[]") for each in value]
+        return [_value(shape.member, element, renamed, f"{path}[]") for element in value]
     if kind == "boolean" and isinstance(value, str):
         return value.lower() == "true"
     if kind in ("integer", "long") and isinstance(value, str | float):

@@ -72,10 +72,10 @@ class Cluster(Rowed):
         for name in ("deletionProtection", "upgradePolicy", "zonalShiftConfig"):
             if new.get(name) is not None and old.get(name) != new[name]:
                 self._configure(identity, **{name: new[name]})
-        automatic = [_auto_mode(each) for each in (old, new)]
+        automatic = [_auto_mode(config) for config in (old, new)]
         if automatic[1] and automatic[0] != automatic[1]:
             self._configure(identity, **automatic[1])
-        logs = [(each.get("enabledClusterLogTypes") or []) for each in (old, new)]
+        logs = [(item.get("enabledClusterLogTypes") or []) for item in (old, new)]
         if sorted(logs[0]) != sorted(logs[1]):
             self._configure(identity, logging=_logging(logs[0], new))
         config = _placed(new["vpcConfig"])

@@ -31,7 +31,7 @@ class Policy(Rowed):
     def _spare(self, identity: str) -> list[str]:
         """The unused versions, oldest first."""
         versions = self.client.list_policy_versions(PolicyArn=identity)["Versions"]
-        ids = [each["VersionId"] for each in versions if not each["IsDefaultVersion"]]
+        ids = [version["VersionId"] for version in versions if not version["IsDefaultVersion"]]
         return sorted(ids, key=lambda version: int(version.removeprefix("v")))
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -104,17 +104,17 @@ def _labels(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Any]:
     gone = [key for key in old if key not in new]
     given = {"addOrUpdateLabels": changed, "removeLabels": gone}
     return (
-        {"labels": {name: each for name, each in given.items() if each}} if changed or gone else {}
+        {"labels": {name: part for name, part in given.items() if part}} if changed or gone else {}
     )
 
 
 def _taints(old: list[Any], new: list[Any]) -> dict[str, Any]:
-    kept = [(each["key"], each["effect"]) for each in new]
-    changed = [each for each in new if each not in old]
-    gone = [each for each in old if (each["key"], each["effect"]) not in kept]
+    kept = [(taint["key"], taint["effect"]) for taint in new]
+    changed = [item for item in new if item not in old]
+    gone = [old_ for old_ in old if (old_["key"], old_["effect"]) not in kept]
     given = {"addOrUpdateTaints": changed, "removeTaints": gone}
     return (
-        {"taints": {name: each for name, each in given.items() if each}} if changed or gone else {}
+        {"taints": {name: part for name, part in given.items() if part}} if changed or gone else {}
     )
 
 

@@ -37,9 +37,9 @@ class RouteTable(Rowed):
         self._set_routes(identity, old.get("routes") or [], new.get("routes") or [])
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        for each in self.described(identity, state)["Associations"]:
-            if not each.get("Main"):  # like the official provider
-                self.client.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
+        for item in self.described(identity, state)["Associations"]:
+            if not item.get("Main"):  # like the official provider
+                self.client.disassociate_route_table(AssociationId=item["RouteTableAssociationId"])
         super().delete(identity, state)
 
 

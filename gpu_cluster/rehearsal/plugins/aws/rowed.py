@@ -573,7 +573,7 @@ def _pairs(shape: Any, tags: Mapping[str, str]) -> Any:
         next(name for name in shape.member.members if name.endswith(word))
         for word in ("Key", "Value")
     )
-    return [{key: each, value: text} for each, text in tags.items()]
+    return [{key: name, value: text} for name, text in tags.items()]
 
 
 def _malformed(name: str, text: Any) -> list[Problem]:

@@ -42,7 +42,7 @@ def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
     permission: dict[str, Any] = {"IpProtocol": str(rule["protocol"])}
     if permission["IpProtocol"] != "-1":
         permission |= {"FromPort": rule["fromPort"], "ToPort": rule["toPort"]}
-    permission["IpRanges"] = [{"CidrIp": each} | described for each in rule.get("cidrBlocks") or []]
+    permission["IpRanges"] = [{"CidrIp": item} | described for item in rule.get("cidrBlocks") or []]
     peers = [*(rule.get("securityGroups") or []), *([group] if rule.get("self") else [])]
     permission["UserIdGroupPairs"] = [{"GroupId": peer} | described for peer in peers]
     return {name: value for name, value in permission.items() if value != []}

@@ -113,23 +113,23 @@ class Comparison:
         self, inputs: list[Any], old: list[Any], new: list[Any], kind: Any, path: str, pattern: str
     ) -> Iterator[Change]:
         element = element_of(kind) or Any
-        each = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
+        item = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
         left_out = is_left_out(new, old) and pattern not in self.facts.attributes
         if left_out and pattern in self.facts.kept_when_removed:
             return
         if pattern in self.facts.sets:
-            old, new = self._unmatched(old, new, element, path, each)
+            old, new = self._unmatched(old, new, element, path, item)
             inputs = old
-        if old and not new and not any(isinstance(one, dict) for one in old):
+        if old and not new and not any(isinstance(element, dict) for element in old):
             # A list of plain values is one attribute; blocks are removed one by one.
-            yield from self._removed(old, kind, path, each)
+            yield from self._removed(old, kind, path, item)
             return
         for index, value in enumerate(new):
             was = inputs[index] if index < len(inputs) else None
             current = old[index] if index < len(old) else None
-            yield from self._values(was, current, value, element, f"{path}[{index}]", each)
+            yield from self._values(was, current, value, element, f"{path}[{index}]", item)
         for index in range(len(new), len(old)):
-            yield from self._removed(old[index], element, f"{path}[{index}]", each)
+            yield from self._removed(old[index], element, f"{path}[{index}]", item)
 
     def _unmatched(
         self, old: list[Any], new: list[Any], element: Any, path: str, pattern: str
@@ -175,10 +175,10 @@ def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
         for element in value:
             yield from patterns_beneath(element, element_of(kind) or Any, f"{pattern}[]")
     elif isinstance(value, dict) and (shape := _block_of(kind)):
-        for name, each in value.items():
-            if each is not None:
+        for name, inner in value.items():
+            if inner is not None:
                 yield from patterns_beneath(
-                    each, shape.properties.get(name, Any), f"{pattern}.{name}"
+                    inner, shape.properties.get(name, Any), f"{pattern}.{name}"
                 )
 
 
@@ -187,4 +187,4 @@ def _block_of(kind: Any) -> Block | None:
 
 
 def _ignored(path: str, ignored: Sequence[str]) -> bool:
-    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in ignored)
+    return any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in ignored)

@@ -72,8 +72,8 @@ class Facts:
 def types() -> frozenset[str]:
     """The tokens of all resource types that have rules."""
     names = FILES.values()
-    told = {token for name in names for token, row in read(f"rows/{name}").items() if _told(row)}
-    return frozenset(told.union(*map(_generated, names)))
+    tokens = {token for name in names for token, row in read(f"rows/{name}").items() if _told(row)}
+    return frozenset(tokens.union(*map(_generated, names)))
 
 
 @cache
@@ -99,14 +99,14 @@ def overrides(token: str) -> Iterator[Mapping[str, Any]]:
     name = FILES[token.partition(":")[0]]
     for group in read("overrides").get(name, ()):
         yield checked(f"gpu_cluster/clouds/overrides.yaml: {token}", group["types"].get(token, {}))
-    told = _told(read(f"rows/{name}").get(token, {}))
-    yield checked(f"gpu_cluster/clouds/rows/{name}.yaml: {token}: provider", told)
+    row = _told(read(f"rows/{name}").get(token, {}))
+    yield checked(f"gpu_cluster/clouds/rows/{name}.yaml: {token}: provider", row)
 
 
 def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The provider rules in a row, in the format of `gpu_cluster/clouds/overrides.yaml`."""
-    told: Mapping[str, Any] = row.get("provider", {})
-    return {word: told[word] for word in told if word not in ("why", "source", "read")}
+    provider: Mapping[str, Any] = row.get("provider", {})
+    return {word: provider[word] for word in provider if word not in ("why", "source", "read")}
 
 
 def checked(place: str, rules: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -155,8 +155,8 @@ def merged(given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     `without` removes entries of earlier rows: elements of a list, paths of a map.
     """
     row: dict[str, Any] = {}
-    for each in given:
-        for word, values in each.items():
+    for item in given:
+        for word, values in item.items():
             if word == "without":
                 for removed, entries in values.items():
                     row[removed] = _less(row[removed], entries)
@@ -212,7 +212,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         computed=frozenset(row.get("kept_when_removed", ())),
         foreseen=row.get("foreseen", {}),
         foreseen_with=row.get("foreseen_with", {}),
-        means_none={path: tuple(each) for path, each in row.get("means_none", {}).items()},
+        means_none={path: tuple(values) for path, values in row.get("means_none", {}).items()},
         same_beside=row.get("same_beside", {}),
         same_when_unknown=frozenset(row.get("same_when_unknown", ())),
         not_inputs=frozenset(row.get("not_inputs", ())),

@@ -130,7 +130,7 @@ def _pattern(parent: str, name: str) -> str:
 def is_left_out(new: Any, old: Any) -> bool:
     """Whether a list is equivalent to none: an empty list of blocks is, an empty list of plain
     values is not."""
-    return new == [] and isinstance(old, list) and any(isinstance(each, dict) for each in old)
+    return new == [] and isinstance(old, list) and any(isinstance(element, dict) for element in old)
 
 
 def with_ignored(

@@ -38,7 +38,7 @@ def foreseen(
     """Properties that the provider knows before a create, if it knows all their parts. A rule is a
     text with `{names}` of inputs or else of the provider's configuration, `{of: a map, with:
     more}`, or the value itself."""
-    given = dict(config) | {name: each for name, each in inputs.items() if each is not None}
+    given = dict(config) | {name: given for name, given in inputs.items() if given is not None}
     known: dict[str, Any] = {}
     for name, rule in rules.items():
         if inputs.get(name) is not None:
@@ -77,5 +77,5 @@ def _left_out(plan: Any, made: Any, path: str) -> Iterator[str]:
 
 def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _copy(each) for name, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value
+        return {name: _copy(inner) for name, inner in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -24,7 +24,7 @@ def breaches(inputs: Mapping[str, Any], facts: Facts, *, new: bool = True) -> li
     for path, allowed in facts.enums.items():
         for shown, value in values(tree, path):
             if value not in (UNKNOWN, *allowed):
-                words = ", ".join(str(each) for each in allowed if each != "")
+                words = ", ".join(str(word) for word in allowed if word != "")
                 found.append(
                     Problem(shown, f"expected {shown} to be one of {words}, got {value!r}")
                 )

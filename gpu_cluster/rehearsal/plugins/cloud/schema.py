@@ -158,13 +158,13 @@ def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
     if origin in (list, abc.Sequence) and isinstance(value, list):
         (element,) = typing.get_args(kind)
         return [
-            fit(each, plain(element), f"{path}[{index}]", problems)
-            for index, each in enumerate(value)
+            fit(inner, plain(element), f"{path}[{index}]", problems)
+            for index, inner in enumerate(value)
         ]
     if origin in (dict, abc.Mapping) and isinstance(value, dict):
         element = plain(typing.get_args(kind)[1])
         return {
-            key: fit(each, element, key_path(path, key), problems) for key, each in value.items()
+            key: fit(item, element, key_path(path, key), problems) for key, item in value.items()
         }
     if sdk.is_input_type(kind) and isinstance(value, dict):
         return fit_block(value, block(kind), path, problems)
@@ -189,10 +189,10 @@ def fit_block(
 ) -> dict[str, Any]:
     """Like `fit`, for a block: every property must exist, and every required one must be given."""
     fitted = {}
-    for name, each in value.items():
+    for name, item in value.items():
         inner = f"{path}.{name}" if path else name
         if name in shape.properties:
-            fitted[name] = fit(each, shape.properties[name], inner, problems)
+            fitted[name] = fit(item, shape.properties[name], inner, problems)
         elif not name.startswith("__"):
             hint = did_you_mean(name, shape.properties)
             problems.append(Problem(inner, f"unknown property '{inner}'{hint}"))

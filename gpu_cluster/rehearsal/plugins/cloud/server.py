@@ -90,8 +90,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(
             inputs=request.news,
             failures=[
-                provider_pb2.CheckFailure(reason=one.line)
-                for one in self.settings.check_config(decode(request.news))
+                provider_pb2.CheckFailure(reason=problem.line)
+                for problem in self.settings.check_config(decode(request.news))
             ],
         )
 
@@ -126,8 +126,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 failures=[
                     # Without `property`, for which the engine would show its own value: none, if
                     # the path is nested.
-                    provider_pb2.CheckFailure(reason=one.line)
-                    for one in dict.fromkeys(problems)
+                    provider_pb2.CheckFailure(reason=problem.line)
+                    for problem in dict.fromkeys(problems)
                 ],
             )
 

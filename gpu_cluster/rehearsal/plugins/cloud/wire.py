@@ -44,10 +44,10 @@ def encode(properties: Mapping[str, Any], *, nulls: bool = False) -> struct_pb2.
 
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
-    return [_without_nulls(each) for each in value]
+    return [_without_nulls(item) for item in value]
 
 
 def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:

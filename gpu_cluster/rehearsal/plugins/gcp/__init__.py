@@ -24,8 +24,8 @@ from gpu_cluster.rehearsal.plugins.gcp.routing import Router, RouterNat
 __all__ = ["settings_for"]
 
 _MORE = {
-    one.token: one
-    for one in (
+    kind.token: kind
+    for kind in (
         Account, AccountMember, AlertPolicy, BucketMember, Cluster, Dashboard, Firewall, NodePool,
         ProjectMember, Router, RouterNat, Service, Subnetwork,
     )

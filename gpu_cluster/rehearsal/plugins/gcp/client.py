@@ -80,9 +80,9 @@ class Client:
 
 
 def _refusal(status: int, error: Mapping[str, Any]) -> CloudError:
-    said = " ".join(str(error.get("message", "")).split())
-    reasons = [each["reason"] for each in error.get("errors", ()) if each.get("reason")]
-    text = f"googleapi: Error {status}: {said}{f', {reasons[0]}' if reasons else ''}"
+    message = " ".join(str(error.get("message", "")).split())
+    reasons = [problem["reason"] for problem in error.get("errors", ()) if problem.get("reason")]
+    text = f"googleapi: Error {status}: {message}{f', {reasons[0]}' if reasons else ''}"
     return NotFoundError(text) if status == 404 else CloudError(text)
 
 
@@ -90,7 +90,7 @@ def _of_operation(error: Mapping[str, Any] | str) -> str:
     if isinstance(error, str):  # GKE
         return error
     if "errors" in error:  # Compute Engine
-        return "; ".join(each["message"] for each in error["errors"])
+        return "; ".join(problem["message"] for problem in error["errors"])
     return f"Error code {error['code']}, message: {error['message']}"
 
 
@@ -99,5 +99,5 @@ def stable(value: Any) -> Any:
     if isinstance(value, str):
         return _API.sub("https://www.googleapis.com/compute/v1/", value)
     if isinstance(value, Mapping):
-        return {name: stable(each) for name, each in value.items()}
-    return [stable(each) for each in value] if isinstance(value, list) else value
+        return {name: stable(inner) for name, inner in value.items()}
+    return [stable(item) for item in value] if isinstance(value, list) else value

@@ -46,8 +46,8 @@ class Cluster(ContainerResource):
             problems.append(Problem(path, f"{path}: '{block}' must be a /28 network"))
         authorized = inputs.get("masterAuthorizedNetworksConfig")
         listed = authorized.get("cidrBlocks") if isinstance(authorized, Mapping) else None
-        for index, each in enumerate(listed if isinstance(listed, list) else []):
-            value = each.get("cidrBlock", UNKNOWN) if isinstance(each, Mapping) else UNKNOWN
+        for index, item in enumerate(listed if isinstance(listed, list) else []):
+            value = item.get("cidrBlock", UNKNOWN) if isinstance(item, Mapping) else UNKNOWN
             if value != UNKNOWN and not is_network(value):
                 path = f"masterAuthorizedNetworksConfig.cidrBlocks[{index}].cidrBlock"
                 reason = f"expected a network such as 10.0.0.0/8 without host bits, got '{value}'"

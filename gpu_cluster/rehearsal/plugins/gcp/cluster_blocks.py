@@ -79,7 +79,7 @@ def addons(document: Document, body: Mapping[str, Any]) -> dict[str, Any]:
     for name, block in body.items():
         schema = document.schemas["AddonsConfig"]["properties"][name]["$ref"]
         switch = next(
-            one for one in ("disabled", "enabled") if one in document.schemas[schema]["properties"]
+            key for key in ("disabled", "enabled") if key in document.schemas[schema]["properties"]
         )
         found[name] = {switch: False, **block}
     return found

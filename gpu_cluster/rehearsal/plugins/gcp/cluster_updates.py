@@ -69,8 +69,8 @@ def change(
     if endpoints != cluster_blocks.endpoints(old):
         update({"desiredControlPlaneEndpointsConfig": endpoints}, "GKE control plane endpoints")
     private = [
-        bool((each.get("privateClusterConfig") or {}).get("enablePrivateNodes"))
-        for each in (old, new)
+        bool((config.get("privateClusterConfig") or {}).get("enablePrivateNodes"))
+        for config in (old, new)
     ]
     if private[0] != private[1]:
         update({"desiredDefaultEnablePrivateNodes": private[1]}, "default enable private nodes")
@@ -140,8 +140,8 @@ def _field(
     if name in _SWITCHES:
         desired, value = _SWITCHES[name], {"enabled": bool(value)}
     elif name == "enableK8sBetaApis":
-        there = (at(before, field) or {}).get("enabledApis", [])
-        value = {"enabledApis": [one for one in value["enabledApis"] if one not in there]}
+        enabled = (at(before, field) or {}).get("enabledApis", [])
+        value = {"enabledApis": [api for api in value["enabledApis"] if api not in enabled]}
     if desired not in fields:
         raise CloudError(f"the offline plugin does not change '{name}' of a cluster")
     empty = {"boolean": False, "string": ""}  # "" is sent too, and the API refuses it
@@ -163,7 +163,7 @@ def _meets(current: str, wanted: str) -> bool:
 
     def parts(version: str) -> list[int]:
         number, _, build = version.partition("-gke.")
-        return [int(each) for each in [*number.split("."), *([build] if build else [])]]
+        return [int(part) for part in [*number.split("."), *([build] if build else [])]]
 
     want = parts(wanted)
     return parts(current)[: len(want)] >= want

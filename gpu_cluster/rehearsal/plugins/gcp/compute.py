@@ -52,9 +52,9 @@ def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name in ("ipCidrRange", "internalIpv6Prefix"):
         if inputs.get(name) is not None:
             yield name, inputs[name]
-    for index, each in enumerate(inputs.get("secondaryIpRanges") or []):
-        if isinstance(each, Mapping) and each.get("ipCidrRange") is not None:
-            yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
+    for index, block in enumerate(inputs.get("secondaryIpRanges") or []):
+        if isinstance(block, Mapping) and block.get("ipCidrRange") is not None:
+            yield f"secondaryIpRanges[{index}].ipCidrRange", block["ipCidrRange"]
 
 
 class Firewall(LoggedResource):

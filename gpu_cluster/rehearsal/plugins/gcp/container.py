@@ -140,8 +140,8 @@ def node_config(given: Mapping[str, Any] | None, body: dict[str, Any] | None) ->
     """The `NodeConfig` for a `nodeConfig` whose fields have been translated by name."""
     if given is None or body is None:
         return {"oauthScopes": list(DEFAULT_SCOPES)}
-    scopes = [scope(each) for each in given.get("oauthScopes") or ()]
-    wanted = [each for each in body.get("accelerators", ()) if each.get("acceleratorCount")]
+    scopes = [scope(word) for word in given.get("oauthScopes") or ()]
+    wanted = [gpu for gpu in body.get("accelerators", ()) if gpu.get("acceleratorCount")]
     body = {**body, "oauthScopes": scopes, "accelerators": wanted}
     body["taints"] = given.get("taints") or []
     body.setdefault("loggingConfig", {"variantConfig": {}})
@@ -156,8 +156,8 @@ def flat_node_config(
     """Reduces `taints` to those that the program declared; GKE's are in `effectiveTaints`."""
     ours = {taint["key"] for taint in known.get("taints") or ()}
     every = body.get("taints", [])
-    found["effectiveTaints"] = [dict(each) for each in every]
-    found["taints"] = [dict(each) for each in every if each["key"] in ours]
+    found["effectiveTaints"] = [dict(taint) for taint in every]
+    found["taints"] = [dict(item) for item in every if item["key"] in ours]
     if kubelet := found.get("kubeletConfig"):
         found["kubeletConfig"] = kubelet | {_PORT: str(kubelet.get(_PORT, False)).upper()}
 
@@ -171,11 +171,11 @@ def sparse(value: Any) -> Any:
     """The value as Go's client sends it: without false, 0 and empty values, except blocks."""
     if isinstance(value, Mapping):
         return {
-            name: sparse(each)
-            for name, each in value.items()
-            if each or (isinstance(each, Mapping) and name not in ("labels", "metadata"))
+            name: sparse(inner)
+            for name, inner in value.items()
+            if inner or (isinstance(inner, Mapping) and name not in ("labels", "metadata"))
         }
-    return [sparse(each) for each in value] if isinstance(value, list) else value
+    return [sparse(item) for item in value] if isinstance(value, list) else value
 
 
 def with_zeros(found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def with_zeros(found: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any
         elif isinstance(value, list) and isinstance(found[name], list):
             pairs = zip(found[name], value, strict=False)
             filled[name] = [
-                with_zeros(one, other) if isinstance(one, dict) and isinstance(other, dict) else one
-                for one, other in pairs
+                with_zeros(own, other) if isinstance(own, dict) and isinstance(other, dict) else own
+                for own, other in pairs
             ] + found[name][len(value) :]
     return filled

@@ -97,7 +97,7 @@ class Member(Resource):
         policy = self.read_policy(wanted[self.target_key])
         member = wanted["member"].lower()
         for binding in policy.get("bindings", ()):
-            if _is(binding, wanted) and member in [each.lower() for each in binding["members"]]:
+            if _is(binding, wanted) and member in [name.lower() for name in binding["members"]]:
                 names = (self.target_key, "role", "member", "condition")
                 found = {name: wanted[name] for name in names if wanted.get(name)}
                 return found | {"etag": policy["etag"]}
@@ -109,9 +109,9 @@ class Member(Resource):
 
         def without(bindings: list[dict[str, Any]]) -> list[dict[str, Any]]:
             member = wanted["member"].lower()
-            for one in bindings:
-                if _is(one, wanted):
-                    one["members"] = [each for each in one["members"] if each.lower() != member]
+            for row in bindings:
+                if _is(row, wanted):
+                    row["members"] = [name for name in row["members"] if name.lower() != member]
             return [binding for binding in bindings if binding["members"]]
 
         self._change(wanted[self.target_key], without)

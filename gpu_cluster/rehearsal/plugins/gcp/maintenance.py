@@ -29,8 +29,8 @@ def problems(inputs: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(path, f"{path} ({start!r}) does not contain a valid minute (00-59)")
     spans: list[tuple[str, Any]] = [("recurringWindow", policy.get("recurringWindow"))]
     excluded = policy.get("maintenanceExclusions")
-    for index, each in enumerate(excluded if isinstance(excluded, list) else []):
-        spans.append((f"maintenanceExclusions[{index}]", each))
+    for index, item in enumerate(excluded if isinstance(excluded, list) else []):
+        spans.append((f"maintenanceExclusions[{index}]", item))
     for where, span in spans:
         for name in ("startTime", "endTime") if isinstance(span, Mapping) else ():
             value = span.get(name, UNKNOWN)
@@ -63,8 +63,8 @@ def expanded(policy: Mapping[str, Any] | None, current: Mapping[str, Any]) -> di
             if behaviour := options.get("endTimeBehavior"):
                 span["maintenanceExclusionOptions"]["endTimeBehavior"] = behaviour
                 span["endTime"] = ""
-        one = {name: value for name, value in span.items() if value}
-        window.setdefault("maintenanceExclusions", {})[exclusion["exclusionName"]] = one
+        span_ = {name: value for name, value in span.items() if value}
+        window.setdefault("maintenanceExclusions", {})[exclusion["exclusionName"]] = span_
     if daily := policy.get("dailyMaintenanceWindow"):
         window["dailyMaintenanceWindow"] = {"startTime": daily["startTime"]}
     elif recurring := policy.get("recurringWindow"):
@@ -78,12 +78,12 @@ def flattened(policy: Mapping[str, Any] | None) -> dict[str, Any] | None:
     window = (policy or {}).get("window") or {}
     exclusions = []
     for name, span in (window.get("maintenanceExclusions") or {}).items():
-        one = {"exclusionName": name, "startTime": span["startTime"]}
+        entry = {"exclusionName": name, "startTime": span["startTime"]}
         if "endTime" in span:
-            one["endTime"] = span["endTime"]
+            entry["endTime"] = span["endTime"]
         if (options := span.get("maintenanceExclusionOptions")) is not None:
-            one["exclusionOptions"] = {"scope": "NO_UPGRADES", **options}
-        exclusions.append(one)
+            entry["exclusionOptions"] = {"scope": "NO_UPGRADES", **options}
+        exclusions.append(entry)
     found: dict[str, Any] = {"maintenanceExclusions": exclusions} if exclusions else {}
     if daily := window.get("dailyMaintenanceWindow"):
         return found | {"dailyMaintenanceWindow": dict(daily)}

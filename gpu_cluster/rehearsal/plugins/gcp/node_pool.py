@@ -206,14 +206,14 @@ class NodePool(ContainerResource):
         after: Mapping[str, Any],
     ) -> None:
         names = _SIZES if name == "machineType" else (name,)
-        differ = [one for one in names if before.get(one) != after.get(one)]
+        differ = [name for name in names if before.get(name) != after.get(name)]
         if not differ:
             return
         value = after.get(name)
         body: dict[str, Any] = {("nodePoolId" if name in _BY_ID else "name"): pool}
         if name == "machineType":
             body |= {size: after[size] for size in _SIZES[:3] if size in after}
-            body |= {one: after.get(one) for one in differ}
+            body |= {word: after.get(word) for word in differ}
             if "diskSizeGb" in body:
                 body["diskSizeGb"] = str(body["diskSizeGb"])
         elif name == "imageType":

@@ -102,7 +102,7 @@ class Resource(Handler):
             body[name] = body[name].upper()
         for name, key in row.keyed.items():
             if inputs.get(name):
-                body[name] = {one[key]: one for one in inputs[name]}
+                body[name] = {row[key]: row for row in inputs[name]}
         if row.labels:
             body["labels"] = (inputs.get("labels") or {}) | OWN_LABEL
         return body
@@ -290,7 +290,7 @@ def relative(value: str, collection: str) -> str:
 
 def same_link(old: Any, new: Any) -> bool:
     """Whether the provider considers a self link, a path or a bare name equal to another one."""
-    a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
+    a, b = (str(link).partition("projects/")[2] or str(link) for link in (old, new))
     return a == b or ("/" not in b and a.rpartition("/")[2] == b)
 
 

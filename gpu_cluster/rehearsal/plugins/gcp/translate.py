@@ -29,19 +29,19 @@ def _to_api(
         return _to_api(document, kind, value[0], renamed, f"{path}[]") if value else None
     if isinstance(value, list) and "items" in kind:
         return [
-            _to_api(document, kind["items"], each, renamed, f"{path}[]")
-            for each in value
-            if each is not None
+            _to_api(document, kind["items"], inner, renamed, f"{path}[]")
+            for inner in value
+            if inner is not None
         ]
     if isinstance(value, Mapping) and "properties" in kind:
         body: dict[str, Any] = {}
-        for name, each in value.items():
+        for name, item in value.items():
             inner = f"{path}.{name}" if path else name
             field = renamed.get(inner, name)
             if inner not in renamed and name not in kind["properties"]:
                 field = _singular(name)
-            if field is not None and each is not None:
-                _put(document, kind, body, field, each, renamed, inner)
+            if field is not None and item is not None:
+                _put(document, kind, body, field, item, renamed, inner)
         return body
     if kind.get("type") == "string" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # 64-bit integers are strings
@@ -100,7 +100,7 @@ def at(body: Mapping[str, Any], field: str) -> Any:
 
 def _from_api(kind: Any, value: Any, renamed: Names, path: str) -> Any:
     if (element := element_of(kind)) and isinstance(value, list):
-        return [_from_api(element, each, renamed, f"{path}[]") for each in value]
+        return [_from_api(element, inner, renamed, f"{path}[]") for inner in value]
     if sdk.is_output_type(element) and isinstance(value, Mapping):
         return [_from_api(element, value, renamed, f"{path}[]")]
     if sdk.is_output_type(kind) and isinstance(value, list):

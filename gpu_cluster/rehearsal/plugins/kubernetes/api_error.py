@@ -30,8 +30,8 @@ class ApiError(Exception):
             document = {}
         known = document if isinstance(document, dict) else {}
         message = known.get("message") or f"HTTP {status} {reason}"
-        said = f"{request}: {message}" if request else message
-        return cls(status, known.get("reason") or str(reason), said)
+        text = f"{request}: {message}" if request else message
+        return cls(status, known.get("reason") or str(reason), text)
 
     @property
     def passing(self) -> bool:

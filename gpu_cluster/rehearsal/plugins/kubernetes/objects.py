@@ -155,8 +155,8 @@ def timeout_seconds(obj: Object, custom: float) -> float | None:
     """Seconds to wait: customTimeouts (0: none), else the annotation; None: the kind's default."""
     if custom:
         return custom
-    said = annotation(obj, TIMEOUT_SECONDS)
-    return float(said) if said.isdecimal() else None
+    seconds = annotation(obj, TIMEOUT_SECONDS)
+    return float(seconds) if seconds.isdecimal() else None
 
 
 def without_read_only(obj: Object) -> Object:

@@ -83,10 +83,10 @@ def difference(
     found = {
         differences.text(path): (change, differences.replaces(path, value, paths))
         for path, change, value in differences.changes(old, inputs)
-        if not any(differences.covers(each, path) for each in resource.ignore_changes)
+        if not any(differences.covers(at, path) for at in resource.ignore_changes)
     }
     replaces = [path for path, (_, replace) in found.items() if replace]
-    same_place = [(name_of(each), namespace_of(each) or "default") for each in (inputs, live)]
+    same_place = [(name_of(obj), namespace_of(obj) or "default") for obj in (inputs, live)]
     collides = same_place[0] == same_place[1] and not is_true(inputs, AUTONAMED)
     return Difference(
         changes=found, replaces=replaces, delete_before_replace=bool(replaces) and collides

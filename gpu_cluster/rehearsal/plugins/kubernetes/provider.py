@@ -117,7 +117,7 @@ class Provider:
         """The live object's ID, state and inputs; None if it does not exist."""
         namespace, name = split_id(id)
         inputs, old_live = normalise(from_properties(given)), parse_checkpoint(state)[1]
-        known = [kind_of(each) for each in (inputs, old_live) if each.get("kind")]
+        known = [kind_of(obj) for obj in (inputs, old_live) if obj.get("kind")]
         kind = known[0] if known else kind_of_token(resource.token)
         try:
             live = self._reachable().get(kind, namespace or namespace_of(inputs), name)

@@ -54,7 +54,7 @@ Rule = Callable[[Object, Lookup], Verdict]
 
 def conditions(obj: Object) -> dict[str, Object]:
     """The status conditions by type."""
-    return {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
+    return {row["type"]: row for row in (obj.get("status") or {}).get("conditions") or []}
 
 
 def _holds(obj: Object, condition: str) -> bool:
@@ -129,8 +129,8 @@ def _has_endpoints(obj: Object, look: Lookup) -> bool:
     slices = look.list(kind, namespace_of(obj), f"kubernetes.io/service-name={name_of(obj)}")
     return any(
         (endpoint.get("conditions") or {}).get("ready") is not False
-        for each in slices
-        for endpoint in each.get("endpoints") or []
+        for part in slices
+        for endpoint in part.get("endpoints") or []
     )
 
 
@@ -152,8 +152,8 @@ def claim(obj: Object, look: Lookup) -> Verdict:
 
 def quota(obj: Object, look: Lookup) -> Verdict:
     wanted = (obj.get("spec") or {}).get("hard") or {}
-    held = (obj.get("status") or {}).get("hard") or {}
-    same = all(or_none(held.get(name)) == or_none(value) for name, value in wanted.items())
+    hard = (obj.get("status") or {}).get("hard") or {}
+    same = all(or_none(hard.get(name)) == or_none(value) for name, value in wanted.items())
     return READY if same else waiting("the quota is not enforced yet")
 
 
@@ -210,7 +210,7 @@ def _expression(written: str) -> Rule:
 
 def _condition(name: str, value: str) -> Rule:
     def holds(obj: Object, look: Lookup) -> Verdict:
-        found = {kind.lower(): each for kind, each in conditions(obj).items()}.get(name.lower(), {})
+        found = {kind.lower(): row for kind, row in conditions(obj).items()}.get(name.lower(), {})
         if str(found.get("status")).lower() == value.lower():
             return READY
         return waiting(f'Waiting for condition "{name}" to be "{value}"')

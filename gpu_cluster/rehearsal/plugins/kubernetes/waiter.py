@@ -98,11 +98,11 @@ class Waiter:
             if live["metadata"].get("uid") != uid:
                 return  # another client created a new one of the same name
             if time.monotonic() >= deadline:
-                held = ", ".join(live["metadata"].get("finalizers") or []) or "none"
+                finalizers = ", ".join(live["metadata"].get("finalizers") or []) or "none"
                 raise Unready(
                     f"'{name_of(live)}' timed out waiting to be deleted",
                     [f"Timed out waiting for deletion of {kind} \"{name_of(live)}\"; "
-                     f"its finalizers: {held}"],
+                     f"its finalizers: {finalizers}"],
                     live,
                 )  # fmt: skip
             if self.cancelled.wait(pause):
@@ -128,9 +128,9 @@ class Waiter:
         except ApiError as error:
             return [f"its Pods cannot be listed: {error}"]
         return [
-            f"[Pod {namespace_of(each)}/{name_of(each)}]: {verdict.reason}"
-            for each in pods
-            if not (verdict := pod(each, self.cluster)).ready
+            f"[Pod {namespace_of(item)}/{name_of(item)}]: {verdict.reason}"
+            for item in pods
+            if not (verdict := pod(item, self.cluster)).ready
         ]
 
 

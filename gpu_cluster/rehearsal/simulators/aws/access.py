@@ -96,7 +96,7 @@ def _is_there(account: Account, principal: str) -> bool:
     """Whether IAM has the role or user. Those of other accounts are unknown here."""
     iam = account.backend("iam")
     known = [*iam.get_roles(), *iam.users.values()]
-    return principal in account.people() or any(each.arn == principal for each in known)
+    return principal in account.people() or any(role.arn == principal for role in known)
 
 
 @operation("eks", "ListIdentityProviderConfigs")
@@ -134,12 +134,12 @@ def associate_access_policy(account: Account, params: Params) -> Row:
         )
     if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
         raise invalid("accessScope.namespaces is for the type namespace, which needs it")
-    held = cluster.policies.setdefault(principal, {})
-    row, before = policy_row(policy, scope), held.get(policy, {})
+    policies = cluster.policies.setdefault(principal, {})
+    row, before = policy_row(policy, scope), policies.get(policy, {})
     if before.get("accessScope") != row["accessScope"]:
         cluster.granted[principal, policy] = time.monotonic()
     row["associatedAt"] = before.get("associatedAt", row["associatedAt"])
-    held[policy] = row
+    policies[policy] = row
     return {
         "clusterName": params["clusterName"],
         "principalArn": principal,

@@ -97,7 +97,7 @@ class _Addons(Collection):
         reason = _why_degraded(account, cluster, row)
         owned = _owned(cluster, row).values()
         return row | {
-            "podIdentityAssociations": [each["associationArn"] for each in owned],
+            "podIdentityAssociations": [association["associationArn"] for association in owned],
             "status": "DEGRADED" if reason else "ACTIVE",
             "health": {"issues": [issue(*reason)] if reason else []},
         }
@@ -239,7 +239,7 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
     association = cluster.association(addon.namespace, addon.runs_as)
     role = _role(cluster, row)
     if role is None:
-        given = [each["serviceAccount"] for each in _owned(cluster, row).values()]
+        given = [association["serviceAccount"] for association in _owned(cluster, row).values()]
         return (
             "AccessDenied",
             f"its pods run as the service account {addon.runs_as}, which has no role"
@@ -344,7 +344,7 @@ def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) 
     """Replaces the addon's pod identity associations by these, all of them or none."""
     before = dict(cluster.associations)
     had = {(e["serviceAccount"], e["roleArn"]): key for key, e in _owned(cluster, row).items()}
-    asked = [(each["serviceAccount"], each["roleArn"]) for each in wanted]
+    asked = [(association["serviceAccount"], association["roleArn"]) for association in wanted]
 
     def undo() -> None:
         cluster.associations = before

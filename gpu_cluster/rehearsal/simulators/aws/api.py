@@ -174,11 +174,11 @@ def _answer(
         if by_pod:
             account.authorize(*key, params)
         with ExitStack() as around:
-            for each in rules:
-                if inspect.isgeneratorfunction(each):
-                    around.enter_context(contextmanager(each)(account, params))
+            for law in rules:
+                if inspect.isgeneratorfunction(law):
+                    around.enter_context(contextmanager(law)(account, params))
                 else:
-                    each(account, params)
+                    law(account, params)
             if own is None:
                 found = original()
                 if int(found[0]) >= 400:

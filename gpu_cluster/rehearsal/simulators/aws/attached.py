@@ -38,7 +38,7 @@ still attached; the provisioner retries after 1, 2, 4 and more seconds."""
 
 
 def attach(
-    account: Account, there: Parts, wanted: Sequence[Wanted], released: dict[str, float]
+    account: Account, parts: Parts, wanted: Sequence[Wanted], released: dict[str, float]
 ) -> dict[str, str]:
     """Creates and deletes resources; returns UID -> a host name or a volume's handle, including
     volumes still to be deleted. `released`: UID of such a volume -> when its claim was deleted."""
@@ -48,33 +48,33 @@ def attach(
         return {}
     subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
     # Such a cluster has no controller for an Ingress or a Gateway.
-    wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
+    wanted = [request for request in wanted if request.kind in ("load balancer", "disk")]
     cluster = account.clusters[clusters[0]]
     drives = {DRIVER: works(account, cluster, _ADDON), AUTO_MODE_DRIVER: cluster.automatic}
-    for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
-        if there[uid][0][0] == "volume":
+    for uid in [uid for uid in parts if uid not in {need.uid for need in wanted}]:
+        if parts[uid][0][0] == "volume":
             due = released.setdefault(uid, time.monotonic()) + RELEASE_SECONDS
             if not any(drives.values()) or time.monotonic() < due:
                 continue
-        for kind, identity in there.pop(uid):
+        for kind, identity in parts.pop(uid):
             _remove(ec2, kind, identity)
-    for one in wanted:
-        released.pop(one.uid, None)
-        if one.uid not in there and one.kind != "disk":
-            there[one.uid] = _make(ec2, clusters[0], subnet, one)
-        elif one.uid not in there and drives.get(_driver(one)):
-            there[one.uid] = _make(ec2, clusters[0], _subnet_of(account, one) or subnet, one)
-    return {uid: f"{DRIVER}:{there[uid][0][1]}" for uid in released if uid in there} | {
-        one.uid: f"{_driver(one)}:{there[one.uid][0][1]}"
-        if one.kind == "disk"
-        else f"{_name(one)}.{account.region}.elb.amazonaws.com"
-        for one in wanted
-        if one.uid in there
+    for item in wanted:
+        released.pop(item.uid, None)
+        if item.uid not in parts and item.kind != "disk":
+            parts[item.uid] = _make(ec2, clusters[0], subnet, item)
+        elif item.uid not in parts and drives.get(_driver(item)):
+            parts[item.uid] = _make(ec2, clusters[0], _subnet_of(account, item) or subnet, item)
+    return {uid: f"{DRIVER}:{parts[uid][0][1]}" for uid in released if uid in parts} | {
+        need.uid: f"{_driver(need)}:{parts[need.uid][0][1]}"
+        if need.kind == "disk"
+        else f"{_name(need)}.{account.region}.elb.amazonaws.com"
+        for need in wanted
+        if need.uid in parts
     }
 
 
-def _driver(one: Wanted) -> str:
-    return DRIVER if one.driver in _CLASS_DRIVERS else one.driver
+def _driver(request: Wanted) -> str:
+    return DRIVER if request.driver in _CLASS_DRIVERS else request.driver
 
 
 def disk_zone(account: Account, handle: str) -> str:
@@ -101,10 +101,10 @@ def _why_not_of_auto_mode(cluster: Cluster, volume: Any, mount: Mount) -> str:
     )
 
 
-def _subnet_of(account: Account, one: Wanted) -> str | None:
+def _subnet_of(account: Account, request: Wanted) -> str | None:
     """The subnet of the nodes among which the scheduler chose one for the claim's pod."""
     named = sorted(account.groups, key=len, reverse=True)
-    group = next((name for name in named if one.node.startswith(name)), None)
+    group = next((name for name in named if request.node.startswith(name)), None)
     return str(account.groups[group].row["subnets"][0]) if group else None
 
 
@@ -157,28 +157,28 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
     return ""
 
 
-def _name(one: Wanted) -> str:
-    return f"a{one.uid.replace('-', '')}"[:32]
+def _name(request: Wanted) -> str:
+    return f"a{request.uid.replace('-', '')}"[:32]
 
 
-def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, str]]:
+def _make(ec2: Any, cluster: str, subnet: str, request: Wanted) -> list[tuple[str, str]]:
     place = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
-    if one.kind == "disk":
-        automatic = one.driver == AUTO_MODE_DRIVER
+    if request.kind == "disk":
+        automatic = request.driver == AUTO_MODE_DRIVER
         key, value = (_AUTO_MODE_TAG, cluster) if automatic else ("ebs.csi.aws.com/cluster", "true")
         tags = [
-            {"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]},
+            {"Key": "kubernetes.io/created-for/pvc/name", "Value": request.name.partition("/")[2]},
             {"Key": key, "Value": value},
         ]
         volume = ec2.create_volume(
-            AvailabilityZone=one.zone or place["AvailabilityZone"],
-            Size=one.gib or 1,
+            AvailabilityZone=request.zone or place["AvailabilityZone"],
+            Size=request.gib or 1,
             TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
         )
         return [("volume", volume["VolumeId"])]
     group = ec2.create_security_group(
-        GroupName=f"k8s-elb-{_name(one)}",
-        Description=f"Security group for Kubernetes ELB {_name(one)} ({one.name})",
+        GroupName=f"k8s-elb-{_name(request)}",
+        Description=f"Security group for Kubernetes ELB {_name(request)} ({request.name})",
         VpcId=place["VpcId"],
         TagSpecifications=[{
             "ResourceType": "security-group",
@@ -186,7 +186,7 @@ def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, s
         }],
     )["GroupId"]  # fmt: skip
     interface = ec2.create_network_interface(
-        SubnetId=subnet, Groups=[group], Description=f"ELB {_name(one)}"
+        SubnetId=subnet, Groups=[group], Description=f"ELB {_name(request)}"
     )["NetworkInterface"]["NetworkInterfaceId"]
     return [("interface", interface), ("group", group)]
 

@@ -156,7 +156,7 @@ def built_in(cluster: Cluster) -> list[dict[str, Any]]:
                 "metadata": {"name": "default", "labels": label},
                 "spec": {
                     "role": role_name(compute["nodeRoleArn"]),
-                    "subnetSelectorTerms": [{"id": each} for each in config["subnetIds"]],
+                    "subnetSelectorTerms": [{"id": subnet} for subnet in config["subnetIds"]],
                     "securityGroupSelectorTerms": [{"id": cluster.security_group}],
                 },
             }
@@ -272,7 +272,7 @@ def end(account: Account) -> None:
     ec2, iam = account.client("ec2"), account.client("iam")
     pools = [{"Name": "tag-key", "Values": ["karpenter.sh/nodepool"]}]
     found = ec2.describe_instances(Filters=pools)["Reservations"]
-    rows = [instance for each in found for instance in each["Instances"]]
+    rows = [instance for reservation in found for instance in reservation["Instances"]]
     if ids := [row["InstanceId"] for row in rows if row["State"]["Name"] != "terminated"]:
         ec2.terminate_instances(InstanceIds=ids)
     classes = [{"Name": "tag-key", "Values": ["karpenter.k8s.aws/ec2nodeclass"]}]

@@ -47,12 +47,12 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
             f"bucket {bucket}: mount-s3: No signing credentials available: {who} has no Pod "
             "Identity association"
         )
-    held = account.buckets.get(bucket, Bucket())
-    told = next((option.split()[1] for option in mount.options if option.startswith("region ")), "")
-    if (region := held.region or account.region) != told:
+    settings = account.buckets.get(bucket, Bucket())
+    given = next((flag.split()[1] for flag in mount.options if flag.startswith("region ")), "")
+    if (region := settings.region or account.region) != given:
         return (
             f"bucket {bucket}: mount-s3: initial ListObjectsV2 failed for bucket {bucket} in "
-            f"region {told}: PermanentRedirect: the bucket is in {region}"
+            f"region {given}: PermanentRedirect: the bucket is in {region}"
         )
     documents = policies(account, identity["roleArn"])
     objects = f"arn:aws:s3:::{bucket}/*"
@@ -60,8 +60,8 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
         ("s3:ListBucket", f"arn:aws:s3:::{bucket}"),
         *((action, objects) for action in (_WRITES if mount.writes else _READS)),
         # mountpoint-s3 doc/CONFIGURATION.md: with a customer managed key, this is needed as well.
-        *((action, held.key) for action in (_KEY_WRITES if mount.writes else _KEY_READS)
-          if held.key),
+        *((action, settings.key) for action in (_KEY_WRITES if mount.writes else _KEY_READS)
+          if settings.key),
     ]  # fmt: skip
     missing = [action for action, what in asked if not allowed(documents, action, what)]
     if missing:
@@ -69,7 +69,7 @@ def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
             f"bucket {bucket}: mount-s3: Access Denied: role {role_name(identity['roleArn'])} may "
             f"not do {', '.join(missing)}"
         )
-    lacking = [one for one in ("allow-delete", "allow-overwrite") if one not in mount.options]
+    lacking = [name for name in ("allow-delete", "allow-overwrite") if name not in mount.options]
     if mount.writes and (lacking or "read-only" in mount.options):
         return f"bucket {bucket}: mounted without {' and '.join(lacking) or 'the right to write'}"
     # The files belong to the user that runs Mountpoint; by default only that user can write.

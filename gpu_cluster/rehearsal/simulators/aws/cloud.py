@@ -176,8 +176,8 @@ class AwsCloud:
         return None
 
     def _group(self, name: str, group: Group) -> NodeGroup:
-        account, held = self.account, group.row
-        row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
+        account, given = self.account, group.row
+        row, image = instance(account, given["instanceTypes"][0]), given["amiType"]
         least, most = bounds(account, group)
         stay, node = kept(account, group), nodes.node(account, group)
         cluster, asg = account.clusters[group.cluster], eks.held(account, group.scaling_group)
@@ -187,7 +187,7 @@ class AwsCloud:
             min_nodes=least,
             max_nodes=most,
             target_nodes=len(stay),
-            instances=tuple(f"aws:///{each.availability_zone}/{each.id}" for each in stay),
+            instances=tuple(f"aws:///{machine.availability_zone}/{machine.id}" for machine in stay),
             # If EKS keeps a node of the group, Cluster Autoscaler uses it as the template.
             template=node if stay else nodes.template(account, group),
             node=node,
@@ -195,14 +195,14 @@ class AwsCloud:
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
             plugin="cloud" if nodes.node_os(group) == "bottlerocket" or not row.gpus else "pod",
             node_os=nodes.node_os(group),
-            toolkit=toolkit(held),
-            spot=held["capacityType"] == "SPOT",
+            toolkit=toolkit(given),
+            spot=given["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
             unwaited=nodes.why_no_wait(node) if row.gpus else "",
             revision=group.revision,
             forced=group.forced,
             surging=group.surging,
-            surges=(held.get("updateConfig") or {}).get("updateStrategy") != "MINIMAL",
+            surges=(given.get("updateConfig") or {}).get("updateStrategy") != "MINIMAL",
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
             warm=len(warm_instances(asg)),
@@ -216,31 +216,31 @@ class AwsCloud:
         or not join, and KeyError for an unknown group."""
         account = self.account
         with account.lock, account.asking:
-            held = account.groups[group]
-            least, most = bounds(account, held)
+            scaled = account.groups[group]
+            least, most = bounds(account, scaled)
             if nodes > most:
                 raise outside(nodes, "above max", most)
-            if nodes > len(running(account, held)):
-                cluster = account.clusters[held.cluster]
-                if wrong := why_not_started(account, cluster, held, nodes):
+            if nodes > len(running(account, scaled)):
+                cluster = account.clusters[scaled.cluster]
+                if wrong := why_not_started(account, cluster, scaled, nodes):
                     raise RefusedError(f"{wrong['code']}: {wrong['message']}")
-            stay = len(kept(account, held))
-            set_elastic(account, held, max(nodes - stay, 0))
+            stay = len(kept(account, scaled))
+            set_elastic(account, scaled, max(nodes - stay, 0))
             # Below its minimum, the Auto Scaling group itself starts another one.
-            if len(running(account, held)) < least:
-                resize(account, held, least)
+            if len(running(account, scaled)) < least:
+                resize(account, scaled, least)
 
     def release(self, group: str, provider_id: str) -> None:
         """Implements `rehearsal.simulators.cloud.Cloud`."""
         with self.account.lock, self.account.asking:
-            held = self.account.groups[group]
-            end_instance(self.account, held, provider_id.rpartition("/")[2])
+            scaled = self.account.groups[group]
+            end_instance(self.account, scaled, provider_id.rpartition("/")[2])
 
     def left(self, group: str, provider_id: str) -> None:
         """Implements `rehearsal.simulators.cloud.Surging`."""
         with self.account.lock, self.account.asking:
-            if held := self.account.groups.get(group):
-                end_surge(self.account, held, [provider_id.rpartition("/")[2]])
+            if scaled := self.account.groups.get(group):
+                end_surge(self.account, scaled, [provider_id.rpartition("/")[2]])
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Node group -> why none of these autoscalers can scale it."""
@@ -262,7 +262,7 @@ class AwsCloud:
         """Faults of the autoscalers that scale the group; empty if one of them has none."""
         account = self.account
         at_work = [scaler for scaler in self._scalers if not why_not_scaled(account, group, scaler)]
-        reasons = [why_late(account, group, one) for one in at_work]
+        reasons = [why_late(account, group, scaler) for scaler in at_work]
         return reasons if all(reasons) else []
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
@@ -273,19 +273,19 @@ class AwsCloud:
             if group not in self.account.groups:  # Karpenter does not read tags
                 wrong = list(still_denied(self.account))
                 return TemplateComparison(tags={}, real={}, differences=wrong) if wrong else None
-            held = self.account.groups[group]
-            tags = group_tags(self.account, held.scaling_group)
+            row = self.account.groups[group]
+            tags = group_tags(self.account, row.scaling_group)
             real = node_template_check.real(tags, node)
-            if bounds(self.account, held)[0] and not real:
+            if bounds(self.account, row)[0] and not real:
                 return None
-            template = nodes.template_at_zero(self.account, held)
+            template = nodes.template_at_zero(self.account, row)
             # The autoscaler ignores them in its tags and on nodes.
             for scaler in self._scalers:
                 template = template.without(scaler.startup_taints)
                 node = node.without(scaler.startup_taints)
-            late = self._why_late(held)
+            late = self._why_late(row)
             if GPU in node.capacity:
-                late = [*late, why_unrepaired(self.account.clusters[held.cluster], held.row)]
+                late = [*late, why_unrepaired(self.account.clusters[row.cluster], row.row)]
         return TemplateComparison(
             tags={key: tags[key] for key in real},
             real=real,
@@ -388,7 +388,7 @@ class AwsCloud:
         """Creates what exists before the stack, and returns when an existing cluster is up."""
         with self.account.lock:
             self.account.open(region)
-        while any(one.row["status"] == "CREATING" for one in self.account.clusters.values()):
+        while any(item.row["status"] == "CREATING" for item in self.account.clusters.values()):
             time.sleep(_POLL_SECONDS)
         with self.account.lock, self.account.asking:
             self.account.states_before = states(self.account)

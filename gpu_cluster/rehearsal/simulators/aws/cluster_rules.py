@@ -30,7 +30,7 @@ def check_tags(tags: Mapping[str, str]) -> None:
     for key, value in tags.items():
         if not 1 <= len(key) <= 128 or len(value) > 256:
             raise invalid(f"the tag '{key}' is longer than 128 characters, or its value than 256")
-        if any(each.lower().startswith("aws:") for each in (key, value)):
+        if any(text.lower().startswith("aws:") for text in (key, value)):
             raise invalid(f"the tag '{key}' or its value begins with aws:, which is AWS's")
 
 

@@ -72,8 +72,8 @@ def create_cluster(account: Account, params: Params) -> Row:
     vpc = check_network(account, name, params["resourcesVpcConfig"])
     check_public_networks(params["resourcesVpcConfig"])
     auto_mode.check_create(account, params)
-    for each in params.get("encryptionConfig") or []:
-        check_key(account, each)
+    for config in params.get("encryptionConfig") or []:
+        check_key(account, config)
     cluster = Cluster(
         row=_row(account, params, vpc), self_managed=params.get("bootstrapSelfManagedAddons", True)
     )
@@ -311,8 +311,8 @@ def associate_encryption_config(account: Account, params: Params) -> Row:
     if cluster.row.get("encryptionConfig"):
         words = "Encryption is already enabled on the cluster, and its key cannot be changed"
         raise Refusal("InvalidRequestException", words)
-    for each in params["encryptionConfig"]:
-        check_key(account, each)
+    for config in params["encryptionConfig"]:
+        check_key(account, config)
     cluster.row["encryptionConfig"] = params["encryptionConfig"]
     return begun(cluster, "AssociateEncryptionConfig", {})
 

@@ -162,12 +162,12 @@ class Ec2Collection(Collection):
         found = [*rows.values()]
         for name in dict.fromkeys((self.key, self.identity)):
             if wanted := params.get(f"{name}s"):
-                there = {row[name]: row for row in found}
-                for each in wanted:
-                    if each not in there:
+                by_id = {row[name]: row for row in found}
+                for value in wanted:
+                    if value not in by_id:
                         code, words = self.unknown
-                        raise Refusal(code, words.format_map({self.key: each}))
-                found = [there[each] for each in wanted]
+                        raise Refusal(code, words.format_map({self.key: value}))
+                found = [by_id[item] for item in wanted]
         shown = [self.shown(account, row) for row in found]
         return {self.members or f"{self.member}s": filtered(shown, filters(params), self.filters)}
 
@@ -187,7 +187,7 @@ class Ec2Collection(Collection):
 
 def filters(params: Params) -> dict[str, list[str]]:
     """The filters of a request to EC2: name -> values."""
-    return {each["Name"]: each["Values"] for each in params.get("Filters") or []}
+    return {condition["Name"]: condition["Values"] for condition in params.get("Filters") or []}
 
 
 def filtered(

@@ -80,10 +80,10 @@ def _may_use(account: Account, key: str) -> bool:
     }
     if all(allowed([{"Statement": own}], action, key, context) for action in _USE):
         return True
-    return any(_names_role(one["GranteePrincipal"]) for one in kms.list_grants(KeyId=key)["Grants"])
+    return any(_names_role(row["GranteePrincipal"]) for row in kms.list_grants(KeyId=key)["Grants"])
 
 
 def _names_role(principal: Any) -> bool:
     principals = principal.get("AWS", []) if isinstance(principal, Mapping) else principal
     listed = principals if isinstance(principals, list) else [principals]
-    return any(one == "*" or str(one).endswith(_AUTO_SCALING) for one in listed)
+    return any(name == "*" or str(name).endswith(_AUTO_SCALING) for name in listed)

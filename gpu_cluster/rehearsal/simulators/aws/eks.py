@@ -74,7 +74,7 @@ def warm_instances(asg: Any) -> list[Any]:
 def warm_running(account: Account, group: Group) -> list[Any]:
     """Those of a node group's warm instances that run, and count as running ones do."""
     warm = warm_instances(held(account, group.scaling_group))
-    return [each for each in warm if each.state not in NOT_RUNNING]
+    return [instance for instance in warm if instance.state not in NOT_RUNNING]
 
 
 NOT_RUNNING = ("stopped", "terminated")
@@ -85,7 +85,7 @@ count; read 2026-11-24)."""
 
 def kept(account: Account, group: Group) -> list[Any]:
     """The instances that EKS or an AWS client started; the others are the autoscaler's."""
-    return [each for each in running(account, group) if each.id not in group.elastic]
+    return [instance for instance in running(account, group) if instance.id not in group.elastic]
 
 
 def issue(code: str, message: str, *ids: str) -> Row:
@@ -134,10 +134,10 @@ def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
 def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
     """moto's subnets; raises Refusal if one does not exist."""
     known = {subnet.id: subnet for subnet in account.backend("ec2").describe_subnets()}
-    for each in ids:
-        if each not in known:
-            raise invalid(f"The subnet ID '{each}' does not exist")
-    return [known[each] for each in ids]
+    for subnet in ids:
+        if subnet not in known:
+            raise invalid(f"The subnet ID '{subnet}' does not exist")
+    return [known[item] for item in ids]
 
 
 def begun(

@@ -71,14 +71,14 @@ def _principal(statement: Mapping[str, Any], service: str) -> bool:
 
 def _matches(statement: Mapping[str, Any], action: str, resource: str, context: Context) -> bool:
     if "NotAction" in statement:
-        if any(_like(each, action) for each in _list(statement["NotAction"])):
+        if any(_like(pattern, action) for pattern in _list(statement["NotAction"])):
             return False
-    elif not any(_like(each, action) for each in _list(statement.get("Action"))):
+    elif not any(_like(text, action) for text in _list(statement.get("Action"))):
         return False
     if "NotResource" in statement:
-        if any(_fits(each, resource, context) for each in _list(statement["NotResource"])):
+        if any(_fits(text, resource, context) for text in _list(statement["NotResource"])):
             return False
-    elif not any(_fits(each, resource, context) for each in _list(statement.get("Resource"))):
+    elif not any(_fits(text, resource, context) for text in _list(statement.get("Resource"))):
         return False
     return _conditions(statement, context)
 
@@ -134,9 +134,9 @@ _OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
 
 
 def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool:
-    value = next((each for name, each in context.items() if name.lower() == key.lower()), None)
+    value = next((given for name, given in context.items() if name.lower() == key.lower()), None)
     if isinstance(value, tuple):
-        each_holds = [_holds(operator, key, wanted, {**context, key: one}) for one in value]
+        each_holds = [_holds(operator, key, wanted, {**context, key: single}) for single in value]
         return (any if operator.startswith("ForAnyValue:") else all)(each_holds)
     name = operator.rpartition(":")[2]  # both are equivalent for one value
     if name == "Null":
@@ -147,7 +147,7 @@ def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool
     compare, must = _OPERATORS[bare]
     if value is None:
         return bare != name or not must or operator.startswith("ForAllValues:")
-    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in wanted]
+    texts = [str(text).lower() if isinstance(text, bool) else str(text) for text in wanted]
     return any(compare(value, _expand(text, context)) for text in texts) == must
 
 

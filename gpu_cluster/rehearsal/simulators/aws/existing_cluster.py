@@ -31,7 +31,7 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
     ec2, name = account.client("ec2"), cluster.name
     subnets = list(cluster.subnets)
     vpc = ec2.describe_subnets(SubnetIds=subnets)["Subnets"][0]["VpcId"]
-    groups = [_security_group(ec2, vpc, one, f"{name}-node") for one in cluster.security_groups]
+    groups = [_security_group(ec2, vpc, group, f"{name}-node") for group in cluster.security_groups]
     create_cluster(
         account,
         {
@@ -52,7 +52,7 @@ def lay_out(account: Account, cluster: EksCluster) -> None:
             **_auto_mode(account, cluster),
         },
     )  # fmt: skip
-    for addon in sorted(cluster.addons, key=lambda one: one in _LATE):
+    for addon in sorted(cluster.addons, key=lambda name: name in _LATE):
         values = cluster.addon_configuration.get(addon)
         given = {} if values is None else {"configurationValues": json.dumps(values)}
         ADDONS.create(account, {"clusterName": name, "addonName": addon, **given})

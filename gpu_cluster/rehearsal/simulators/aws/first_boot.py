@@ -64,9 +64,9 @@ def _node_configs(text: str) -> Iterator[dict[str, Any]]:
         yield config.get("spec") or {}
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Merges maps recursively; of other values, the later one wins."""
-    found = dict(one)
+    found = dict(first)
     for key, value in other.items():
         old = found.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)

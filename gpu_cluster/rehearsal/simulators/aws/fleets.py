@@ -118,7 +118,7 @@ def create_fleet(account: Account, params: Params) -> dict[str, Any]:
             launched.append({**offering.shown(), **made})
     pool = tags.get("instance", {}).get("karpenter.sh/nodepool")
     if pool is not None:
-        reasons = dict.fromkeys(f"{each['ErrorCode']}: {each['ErrorMessage']}" for each in errors)
+        reasons = dict.fromkeys(f"{item['ErrorCode']}: {item['ErrorMessage']}" for item in errors)
         attempt = _bought_as(offerings[0]), "" if launched else "; ".join(reasons)
         if attempt not in (attempts := account.attempts.setdefault(pool, []))[-1:]:
             attempts.append(attempt)
@@ -126,8 +126,8 @@ def create_fleet(account: Account, params: Params) -> dict[str, Any]:
     return {"FleetId": fleet, "Errors": errors, "Instances": launched}
 
 
-def _bought_as(one: _Offering) -> str:
-    return "reservation" if names_reservation(one.data) else one.market
+def _bought_as(offering: _Offering) -> str:
+    return "reservation" if names_reservation(offering.data) else offering.market
 
 
 def _would_succeed() -> Refusal:
@@ -160,55 +160,55 @@ def _offerings(account: Account, params: Params) -> Iterator[_Offering]:
             )
 
 
-def _price(one: _Offering) -> tuple[float, float]:
+def _price(offering: _Offering) -> tuple[float, float]:
     """The lowest price first; without prices, by the request's own priority."""
-    priority = float(one.override.get("Priority") or 0)
-    return one.type.on_demand if one.type.on_demand is not None else priority, priority
+    priority = float(offering.override.get("Priority") or 0)
+    return offering.type.on_demand if offering.type.on_demand is not None else priority, priority
 
 
-def _why_not(account: Account, one: _Offering, tags: Mapping[str, Any]) -> tuple[str, str] | None:
+def _why_not(account: Account, offer: _Offering, tags: Mapping[str, Any]) -> tuple[str, str] | None:
     """Error code and message if EC2 launches no instance of this offering; None if it does."""
-    zone, name = one.subnet.availability_zone, one.type.name
+    zone, name = offer.subnet.availability_zone, offer.type.name
     pod = caller(account)
     if pod is not None:
-        for need in launch_needs(account, one.data, tags, spot=one.market == "spot"):
+        for need in launch_needs(account, offer.data, tags, spot=offer.market == "spot"):
             if (refused := refusal(account, pod, need)) is not None:
                 return refused.code, refused.message
-    if wrong := _why_misfit(account, one) or _why_no_profile(account, one.data):
+    if wrong := _why_misfit(account, offer) or _why_no_profile(account, offer.data):
         return wrong
-    if full := why_no_addresses(account, [one.subnet.id], name, 1):
+    if full := why_no_addresses(account, [offer.subnet.id], name, 1):
         return "InsufficientFreeAddressesInSubnet", full
     # EC2 keeps reserved instances for the reservation's owner.
-    if reserved := take(account, one.data, name, zone):
+    if reserved := take(account, offer.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])
-    if sold_out(account, name, zone, one.market):
-        return "InsufficientInstanceCapacity", no_capacity(name, zone, one.market)
-    return _why_no_quota(account, one)
+    if sold_out(account, name, zone, offer.market):
+        return "InsufficientInstanceCapacity", no_capacity(name, zone, offer.market)
+    return _why_no_quota(account, offer)
 
 
-def _why_misfit(account: Account, one: _Offering) -> tuple[str, str] | None:
-    zone, name = one.subnet.availability_zone, one.type.name
+def _why_misfit(account: Account, item: _Offering) -> tuple[str, str] | None:
+    zone, name = item.subnet.availability_zone, item.type.name
     if not is_offered(account, name, zone):
         return (
             "Unsupported",
             f"Your requested instance type ({name}) is not supported in your requested "
             f"Availability Zone ({zone}).",
         )
-    if too_many := groups_refusal(one.groups):
+    if too_many := groups_refusal(item.groups):
         return too_many
-    for group in one.groups:
+    for group in item.groups:
         known = account.backend("ec2").get_security_group_from_id(group)
         if known is None:
             return "InvalidGroup.NotFound", f"The security group '{group}' does not exist"
-        if known.vpc_id != one.subnet.vpc_id:
+        if known.vpc_id != item.subnet.vpc_id:
             return (
                 "InvalidParameter",
-                f"Security group {group} and subnet {one.subnet.id} belong to different networks.",
+                f"Security group {group} and subnet {item.subnet.id} belong to different networks.",
             )
-    if one.image not in account.backend("ec2").amis:
-        return "InvalidAMIID.NotFound", f"The image id '[{one.image}]' does not exist"
-    image = image_of(account, one.image)
-    if image is not None and (image.arch == "arm64") != (one.type.arch == "arm64"):
+    if item.image not in account.backend("ec2").amis:
+        return "InvalidAMIID.NotFound", f"The image id '[{item.image}]' does not exist"
+    image = image_of(account, item.image)
+    if image is not None and (image.arch == "arm64") != (item.type.arch == "arm64"):
         return (
             "InvalidParameterValue",
             f"The architecture '{image.arch}' of the specified image does not match that of the "
@@ -229,53 +229,53 @@ def _why_no_profile(account: Account, data: Mapping[str, Any]) -> tuple[str, str
     )
 
 
-def _why_no_quota(account: Account, one: _Offering) -> tuple[str, str] | None:
-    spot = one.market == "spot"
-    quota = quota_name(one.type, spot=spot)
-    if one.market == "capacity-block" or (
+def _why_no_quota(account: Account, offer: _Offering) -> tuple[str, str] | None:
+    spot = offer.market == "spot"
+    quota = quota_name(offer.type, spot=spot)
+    if offer.market == "capacity-block" or (
         account.quota_suffices and quota not in account.faults.quota
     ):
         return None
     limit, used = vcpu_limit(account, quota), used_vcpus(account, quota)
-    if used + one.type.vcpu <= limit:
+    if used + offer.type.vcpu <= limit:
         return None
     if spot:
         return "MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"
     return (
         "VcpuLimitExceeded",
         f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for "
-        f"the instance bucket that the specified instance type belongs to: {one.type.name} needs "
-        f"{one.type.vcpu}, {used} are in use (quota {quota})",
+        f"the instance bucket that the specified instance type belongs to: {offer.type.name} needs "
+        f"{offer.type.vcpu}, {used} are in use (quota {quota})",
     )
 
 
-def _launch(account: Account, one: _Offering, tags: Mapping[str, Any]) -> str:
-    version = one.template.versions[-1]
+def _launch(account: Account, offer: _Offering, tags: Mapping[str, Any]) -> str:
+    version = offer.template.versions[-1]
     reservation = account.backend("ec2").run_instances(
-        one.image,
+        offer.image,
         1,
         None,
         [],
-        security_group_ids=one.groups,
-        instance_type=one.type.name,
+        security_group_ids=offer.groups,
+        instance_type=offer.type.name,
         is_instance_type_default=False,
         region_name=account.region,
         tags=tags,
-        subnet_id=one.subnet.id,
-        launch_template={"LaunchTemplateId": one.template.id, "Version": str(version.number)},
+        subnet_id=offer.subnet.id,
+        launch_template={"LaunchTemplateId": offer.template.id, "Version": str(version.number)},
         associate_public_ip=None,
-        iam_instance_profile=_profile(account, one.data),
+        iam_instance_profile=_profile(account, offer.data),
     )
     (made,) = reservation.instances
-    made.launch_data = one.data
+    made.launch_data = offer.data
     pod = caller(account)
     made.automatic = pod is not None and pod.automatic
-    made.instance_lifecycle = _MARKETS.get(one.market)
-    if one.market == "spot":
+    made.instance_lifecycle = _MARKETS.get(offer.market)
+    if offer.market == "spot":
         made.spot_instance_request_id = f"sir-{secrets.token_hex(4)}"
-    if reserved := take(account, one.data, one.type.name, one.subnet.availability_zone):
+    if reserved := take(account, offer.data, offer.type.name, offer.subnet.availability_zone):
         made.capacity_reservation_id = reserved[0]
-        specification = one.data["CapacityReservationSpecification"]
+        specification = offer.data["CapacityReservationSpecification"]
         made.capacity_reservation_specification = specification
     for interface in made.nics.values():
         interface.delete_on_termination = True

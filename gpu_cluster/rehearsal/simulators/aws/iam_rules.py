@@ -22,7 +22,7 @@ _NEEDED = {
       "PutRolePolicy")  # fmt: skip
 def check_document(account: Account, params: Params) -> None:
     """Refuses a malformed policy document."""
-    name = next(each for each in _NEEDED if each in params)
+    name = next(key for key in _NEEDED if key in params)
     # UpdateAssumeRolePolicy names a trust policy like the other kind.
     trust = not {"PolicyName", "PolicyArn"} & params.keys()
     needed = _NEEDED["AssumeRolePolicyDocument" if trust else name]

@@ -160,8 +160,8 @@ def get_parameter(account: Account, params: Params) -> dict[str, Any]:
 def publish_own(account: Account, params: Params) -> None:
     """Assumes that each other image that is named by a valid ID exists, as the account's own: the
     owner of a stack has built it before. Only a node group names one without asking for it."""
-    filters = [each for each in params.get("Filters") or [] if each["Name"] == "image-id"]
-    named = [*(params.get("ImageIds") or []), *(v for each in filters for v in each["Values"])]
+    filters = [row for row in params.get("Filters") or [] if row["Name"] == "image-id"]
+    named = [*(params.get("ImageIds") or []), *(v for item in filters for v in item["Values"])]
     ec2 = account.backend("ec2")
     for identity in named:
         if _ID.fullmatch(identity) and identity not in ec2.amis:
@@ -172,7 +172,7 @@ def publish_own(account: Account, params: Params) -> None:
 @rule("ec2", "DescribeImages")
 def publish_named(account: Account, params: Params) -> None:
     """Makes the newest release of EKS's images, for the clusters' versions, available by name."""
-    if not any(each["Name"] == "name" for each in params.get("Filters") or []):
+    if not any(condition["Name"] == "name" for condition in params.get("Filters") or []):
         return
     for minor in {cluster.row["version"] for cluster in account.clusters.values()}:
         for arch in ("x86_64", "arm64"):

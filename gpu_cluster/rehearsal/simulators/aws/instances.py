@@ -42,7 +42,7 @@ def instance(account: Account, name: str) -> InstanceType:
     card = network["NetworkCards"][network.get("DefaultNetworkCardIndex", 0)]
     return InstanceType(
         name=name,
-        gpus=sum(each["Count"] for each in gpus),
+        gpus=sum(gpu["Count"] for gpu in gpus),
         gpu_model=gpus[0]["Name"] if gpus else None,
         gpu_memory_mib=gpus[0].get("MemoryInfo", {}).get("SizeInMiB") if gpus else None,
         vendor=vendor if vendor in ("NVIDIA", "AMD") else None,
@@ -114,11 +114,11 @@ def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 
         if row.capacity_type not in ("", market):
             continue
         used = sum(
-            each.instance_type == name
-            and each.state not in NOT_RUNNING
-            and row.zone in ("", each.availability_zone)
-            and row.capacity_type in ("", bought_as(each))
-            for each in account.backend("ec2").all_instances()
+            machine.instance_type == name
+            and machine.state not in NOT_RUNNING
+            and row.zone in ("", machine.availability_zone)
+            and row.capacity_type in ("", bought_as(machine))
+            for machine in account.backend("ec2").all_instances()
         )
         if used + wanted > row.nodes:
             account.stock.refused(row)
@@ -131,9 +131,9 @@ def why_no_addresses(account: Account, ids: Sequence[str], name: str, more: int)
     have. By default the vpc-cni keeps at least all addresses of a node's first interface
     (aws/amazon-vpc-cni-k8s, docs/eni-and-ip-target.md); AWS reserves five in each subnet."""
     nodes = [
-        instance(account, each.instance_type)
-        for each in account.backend("ec2").all_instances()
-        if each.subnet_id in ids and each.state not in NOT_RUNNING
+        instance(account, machine.instance_type)
+        for machine in account.backend("ec2").all_instances()
+        if machine.subnet_id in ids and machine.state not in NOT_RUNNING
     ]
     new = instance(account, name)
     sizes = [
@@ -172,11 +172,11 @@ def no_capacity(name: str, zone: str, market: str) -> str:
 def used_vcpus(account: Account, quota: str) -> int:
     """The vCPUs of the running instances that count against a quota, by its key."""
     used = 0
-    for each in account.backend("ec2").all_instances():
-        market = getattr(each, "instance_lifecycle", None)
-        if each.state in NOT_RUNNING or market == "capacity-block":
+    for machine in account.backend("ec2").all_instances():
+        market = getattr(machine, "instance_lifecycle", None)
+        if machine.state in NOT_RUNNING or market == "capacity-block":
             continue
-        row = instance(account, each.instance_type)
+        row = instance(account, machine.instance_type)
         if quota_name(row, spot=market == "spot") == quota:
             used += row.vcpu
     return used
@@ -214,12 +214,12 @@ def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool,
     """Why `nodes` nodes of this node group exceed a vCPU quota; empty if they do not."""
     row = instance(account, types[0])
     name, used = quota_name(row, spot=spot), 0
-    for other, each in account.groups.items():
+    for other, item in account.groups.items():
         # Capacity Blocks have their own quota.
-        if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
-            theirs = instance(account, each.row["instanceTypes"][0])
-            if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
-                used += theirs.vcpu * len([*running(account, each), *warm_running(account, each)])
+        if other != group and item.row["capacityType"] != "CAPACITY_BLOCK":
+            theirs = instance(account, item.row["instanceTypes"][0])
+            if quota_name(theirs, spot=item.row["capacityType"] == "SPOT") == name:
+                used += theirs.vcpu * len([*running(account, item), *warm_running(account, item)])
     if account.quota_suffices and name not in account.faults.quota:
         return ""
     limit = vcpu_limit(account, name)

@@ -50,7 +50,7 @@ def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
     cluster = next(iter(account.clusters.values()), None)
     if cluster is None:
         return
-    classes = {(each["kind"], each["metadata"]["name"]): each for each in objects.classes}
+    classes = {(item["kind"], item["metadata"]["name"]): item for item in objects.classes}
     for pool in objects.pools:
         reference = pool["spec"]["template"]["spec"].get("nodeClassRef") or {}
         kind = reference.get("kind")
@@ -75,8 +75,8 @@ def _group(
     """`absent`: why nothing scales the pool, if so. `automatic`: whether it belongs to EKS Auto
     Mode, whose image contains the driver and the device plugin."""
     name, spec = pool["metadata"]["name"], pool["spec"]
-    launched = [each for each in _running(account) if _tags(each).get(POOL_TAG) == name]
-    failed = {each.id: why_not_in(account, cluster, each) for each in launched}
+    launched = [machine for machine in _running(account) if _tags(machine).get(POOL_TAG) == name]
+    failed = {node.id: why_not_in(account, cluster, node) for node in launched}
     row = instance(account, launched[0].instance_type if launched else _first_type(spec))
     image = _image(account, launched[0]) if launched else _image_of_class(account, node_class, row)
     if automatic:  # Auto Mode's types are unknown, except that it has drivers for those it starts
@@ -115,13 +115,13 @@ def _group(
         gpus=gpus,
         machines=tuple(
             Machine(
-                name=each.private_dns_name,
-                provider_id=f"aws:///{each.availability_zone}/{each.id}",
-                node=_joining(account, cluster, each),
-                bought=bought_as(each),
+                name=vm.private_dns_name,
+                provider_id=f"aws:///{vm.availability_zone}/{vm.id}",
+                node=_joining(account, cluster, vm),
+                bought=bought_as(vm),
             )
-            for each in launched
-            if not failed[each.id]
+            for vm in launched
+            if not failed[vm.id]
         ),
     )
 
@@ -154,9 +154,9 @@ def _refused(attempts: Sequence[tuple[str, str]], ways: Sequence[str]) -> str:
 
 
 def _running(account: Account) -> Iterator[Any]:
-    for each in account.backend("ec2").all_instances():
-        if each.state != "terminated" and hasattr(each, "launch_data"):
-            yield each
+    for machine in account.backend("ec2").all_instances():
+        if machine.state != "terminated" and hasattr(machine, "launch_data"):
+            yield machine
 
 
 def _tags(made: Any) -> dict[str, str]:
@@ -174,11 +174,11 @@ def _image_of_class(
     arch = "arm64" if row.arch == "arm64" else "x86_64"
     known = [
         image
-        for each in ((node_class or {}).get("status") or {}).get("amis") or []
-        if (image := image_of(account, each["id"])) and image.arch == arch
+        for ami in ((node_class or {}).get("status") or {}).get("amis") or []
+        if (image := image_of(account, ami["id"])) and image.arch == arch
     ]
     wanted = "nvidia" if row.vendor == "NVIDIA" else "standard"
-    return next((each for each in known if each.variant == wanted), None)
+    return next((image for image in known if image.variant == wanted), None)
 
 
 def _as_group(account: Account, made: Any) -> Group:
@@ -186,7 +186,7 @@ def _as_group(account: Account, made: Any) -> Group:
     data = dict(made.launch_data)
     interfaces = data.get("NetworkInterfaces") or []
     data.setdefault(
-        "SecurityGroupIds", [group for each in interfaces[:1] for group in each.get("Groups") or []]
+        "SecurityGroupIds", [group for nic in interfaces[:1] for group in nic.get("Groups") or []]
     )
     image, cluster = _image(account, made), next(iter(account.clusters))
     release = image.release if image else ""
@@ -204,9 +204,9 @@ def _as_group(account: Account, made: Any) -> Group:
 
 def _role(account: Account, data: Mapping[str, Any]) -> str:
     profile = (data.get("IamInstanceProfile") or {}).get("Name")
-    for each in account.backend("iam").instance_profiles.values():
-        if each.name == profile and each.roles:
-            return str(each.roles[0].arn)
+    for item in account.backend("iam").instance_profiles.values():
+        if item.name == profile and item.roles:
+            return str(item.roles[0].arn)
     return ""
 
 
@@ -278,7 +278,7 @@ def _kubelet_labels(kubelet: Mapping[str, Any]) -> dict[str, str]:
     found = dict((kubelet.get("config") or {}).get("nodeLabels") or {})
     for flag in kubelet.get("flags") or []:
         if match := _LABELS.fullmatch(flag):
-            found |= dict(each.partition("=")[::2] for each in match[1].split(",") if each)
+            found |= dict(pair.partition("=")[::2] for pair in match[1].split(",") if pair)
     return found
 
 
@@ -286,8 +286,8 @@ def _kubelet_taints(config: Mapping[str, Any]) -> Iterator[NodeTaint]:
     for taint in config.get("registerWithTaints") or []:
         yield NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
     for key, values in (config.get("nodeTaints") or {}).items():
-        for each in values if isinstance(values, list) else [values]:
-            value, _, effect = each.rpartition(":")
+        for item in values if isinstance(values, list) else [values]:
+            value, _, effect = item.rpartition(":")
             yield NodeTaint(key=key, value=value, effect=effect)
 
 
@@ -375,9 +375,9 @@ def _price(row: InstanceType | None) -> float:
 def _most(spec: Mapping[str, Any], row: InstanceType) -> int:
     """The number of nodes that the pool's limits allow."""
     limits, most = spec.get("limits") or {}, [_MOST]
-    for name, each in (("nodes", 1), (nodes.GPU, int(row.gpus)), ("cpu", row.vcpu)):
-        if name in limits and each:
-            most.append(int(quantity.parse(limits[name]) // each))
+    for name, size in (("nodes", 1), (nodes.GPU, int(row.gpus)), ("cpu", row.vcpu)):
+        if name in limits and size:
+            most.append(int(quantity.parse(limits[name]) // size))
     return min(most)
 
 
@@ -392,9 +392,9 @@ def _why_never(pool: Mapping[str, Any], node_class: Mapping[str, Any] | None) ->
 
 def _false(item: Mapping[str, Any], follow: Sequence[str] = ()) -> Iterator[str]:
     """The conditions that are False, except those in `follow`, which depend on another one."""
-    for each in (item.get("status") or {}).get("conditions") or []:
-        follows = each["type"] in ("Ready", *follow)
-        follows |= each.get("reason") == "DependenciesNotReady"
-        if each["status"] == "False" and not follows:
-            message = each.get("message") or each.get("reason") or ""
-            yield f"{item['kind']} {item['metadata']['name']}: {each['type']} is False: {message}"
+    for row in (item.get("status") or {}).get("conditions") or []:
+        follows = row["type"] in ("Ready", *follow)
+        follows |= row.get("reason") == "DependenciesNotReady"
+        if row["status"] == "False" and not follows:
+            message = row.get("message") or row.get("reason") or ""
+            yield f"{item['kind']} {item['metadata']['name']}: {row['type']} is False: {message}"

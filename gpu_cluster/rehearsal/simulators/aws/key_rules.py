@@ -50,7 +50,7 @@ def check_key(account: Account, params: Params) -> None:
     name = params.get("logGroupName", "")
     policy = account.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     if not any(
-        service in str(each.get("Principal", {})) for each in statements(json.loads(policy))
+        service in str(item.get("Principal", {})) for item in statements(json.loads(policy))
     ):
         raise Refusal(
             "AccessDeniedException",

@@ -58,9 +58,9 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
     number = {"$Default": template.default_version_number, "$Latest": len(template.versions)}.get(
         version, version
     )
-    for each in template.versions:
-        if str(each.number) == str(number):
-            data: dict[str, Any] = each.data
+    for item in template.versions:
+        if str(item.number) == str(number):
+            data: dict[str, Any] = item.data
             if refusal := groups_refusal(data.get("SecurityGroupIds") or []):
                 raise Refusal(*refusal)
             for group in data.get("SecurityGroupIds") or []:

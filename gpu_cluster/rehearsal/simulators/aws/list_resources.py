@@ -35,9 +35,9 @@ def _services(account: Account) -> Iterator[str]:
     # AWS creates its own keys, such as EBS's, when they first encrypt something.
     aliases = kms.list_aliases()["Aliases"]
     going = {
-        one["TargetKeyId"]
-        for one in aliases
-        if one["AliasName"].startswith("alias/aws/") and "TargetKeyId" in one
+        alias["TargetKeyId"]
+        for alias in aliases
+        if alias["AliasName"].startswith("alias/aws/") and "TargetKeyId" in alias
     }
     for row in kms.list_keys()["Keys"]:
         key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]

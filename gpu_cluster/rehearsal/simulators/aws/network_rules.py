@@ -14,16 +14,16 @@ _GONE = ("deleting", "deleted")
 def _gateways(account: Account) -> list[Any]:
     """The existing NAT gateways."""
     found = account.backend("ec2").nat_gateways.values()
-    return [each for each in found if each.state not in _GONE]
+    return [gateway for gateway in found if gateway.state not in _GONE]
 
 
 def _interfaces(account: Account, **of: str) -> list[str]:
     """The network interfaces of a `subnet` or a `vpc`, with their purpose."""
     return [
-        _named(each)
-        for each in account.backend("ec2").enis.values()
-        if of.get("subnet") in (None, each.subnet.id)
-        and of.get("vpc") in (None, each.subnet.vpc_id)
+        _named(interface)
+        for interface in account.backend("ec2").enis.values()
+        if of.get("subnet") in (None, interface.subnet.id)
+        and of.get("vpc") in (None, interface.subnet.vpc_id)
     ]
 
 
@@ -44,7 +44,7 @@ def _refuse_used(word: str, identity: str, users: list[str]) -> None:
 def _gateway_of(account: Account, vpc: str) -> Any:
     """The internet gateway of a VPC, or None."""
     found = account.backend("ec2").internet_gateways.values()
-    return next((each for each in found if each.vpc and each.vpc.id == vpc), None)
+    return next((gateway for gateway in found if gateway.vpc and gateway.vpc.id == vpc), None)
 
 
 NETWORK = {"L-F678F1CE": 5, "L-0263D0A3": 5}
@@ -64,14 +64,14 @@ def delete_vpc(account: Account, params: Params) -> None:
     """Refuses to delete a VPC that contains anything."""
     ec2, vpc = account.backend("ec2"), params["VpcId"]
     users = [subnet.id for subnet in ec2.describe_subnets() if subnet.vpc_id == vpc]
-    users += [each.id for each in _gateways(account) if each.vpc_id == vpc]
+    users += [gateway.id for gateway in _gateways(account) if gateway.vpc_id == vpc]
     users += [
         point.id
         for point in ec2.vpc_end_points.values()
         if point.vpc_id == vpc and point.state not in _GONE
     ]
     users += [gateway.id] if (gateway := _gateway_of(account, vpc)) else []
-    users += [each.id for each in ec2.groups[vpc].values() if each.name != "default"]
+    users += [group.id for group in ec2.groups[vpc].values() if group.name != "default"]
     users += _interfaces(account, vpc=vpc)
     users += [
         table.id
@@ -114,8 +114,8 @@ def delete_subnet(account: Account, params: Params) -> None:
 @rule("ec2", "AttachInternetGateway")
 def attach_internet_gateway(account: Account, params: Params) -> None:
     """Refuses a second internet gateway for a VPC."""
-    if there := _gateway_of(account, params["VpcId"]):
-        words = f"{params['VpcId']} already has the internet gateway {there.id}"
+    if attached := _gateway_of(account, params["VpcId"]):
+        words = f"{params['VpcId']} already has the internet gateway {attached.id}"
         raise Refusal("Resource.AlreadyAssociated", words)
 
 
@@ -177,7 +177,7 @@ def create_nat_gateway(account: Account, params: Params) -> None:
     if allocation not in known:
         raise Refusal("InvalidAllocationID.NotFound", f"'{allocation}' does not exist")
     for gateway in _gateways(account):
-        if any(each.get("allocationId") == allocation for each in gateway.address_set):
+        if any(address.get("allocationId") == allocation for address in gateway.address_set):
             words = f"{allocation} is already associated with {gateway.id}"
             raise Refusal("Resource.AlreadyAssociated", words)
 
@@ -191,7 +191,7 @@ def delete_nat_gateway(account: Account, params: Params) -> Iterator[None]:
         words = f"NatGateway {params['NatGatewayId']} was not found"
         raise Refusal("NatGatewayNotFound", words)
     yield
-    interfaces = [each.get("networkInterfaceId") for each in gateway.address_set]
+    interfaces = [address.get("networkInterfaceId") for address in gateway.address_set]
     for identity in interfaces:
         ec2.enis.pop(identity, None)
     for address in ec2.addresses:
@@ -203,12 +203,12 @@ def delete_nat_gateway(account: Account, params: Params) -> Iterator[None]:
 def create_route(account: Account, params: Params) -> Iterator[None]:
     """Refuses a gateway that does not exist or is in another network."""
     ec2, target = account.backend("ec2"), params.get("NatGatewayId")
-    if target and target not in [each.id for each in _gateways(account)]:
+    if target and target not in [gateway.id for gateway in _gateways(account)]:
         words = f"The natGateway ID '{target}' does not exist"
         raise Refusal("InvalidNatGatewayID.NotFound", words)
     table, gateway = ec2.get_route_table(params["RouteTableId"]), params.get("GatewayId")
-    there = _gateway_of(account, table.vpc_id)
-    if gateway and (there is None or there.id != gateway):
+    attached = _gateway_of(account, table.vpc_id)
+    if gateway and (attached is None or attached.id != gateway):
         raise Refusal(
             "InvalidParameterValue",
             f"route table {table.id} and network gateway {gateway} belong to different networks",

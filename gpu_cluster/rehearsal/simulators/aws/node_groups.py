@@ -214,11 +214,11 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
         before = group.given.get("warmPoolConfig") or {}
         changes["warmPoolConfig"] = before | params["warmPoolConfig"]
     scaling = row["scalingConfig"] | (params.get("scalingConfig") or {})
-    there = len(running(account, group))
-    nodes = scaling["desiredSize"] if "scalingConfig" in params else there
+    count = len(running(account, group))
+    nodes = scaling["desiredSize"] if "scalingConfig" in params else count
     given = group.given | changes | {"scalingConfig": scaling}
     new, data = _complete(account, given, cluster, row["version"])
-    if nodes > there and (wrong := why_not_started(account, cluster, group, nodes)):
+    if nodes > count and (wrong := why_not_started(account, cluster, group, nodes)):
         raise Refusal("InvalidRequestException", f"{wrong['code']}: {wrong['message']}")
     group.given, group.data = given, data
     row |= changes | {"scalingConfig": scaling, "modifiedAt": now()}
@@ -297,7 +297,7 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
             update["status"] = "Successful" if far == "done" else "Failed"
             if cluster.groups.get(name) is not group:
                 return  # It has been deleted meanwhile.
-            end_surge(account, group, [each.id for each in reversed(kept(account, group))])
+            end_surge(account, group, [machine.id for machine in reversed(kept(account, group))])
             if group.row["status"] != "UPDATING":
                 return  # It could not be deleted.
             group.row["status"] = "ACTIVE"
@@ -343,7 +343,7 @@ def _not_evicted(account: Account, group: Group) -> Row:
     https://github.com/aws/containers-roadmap/issues/1282; that the group goes back to what it was
     is from https://github.com/crossplane-contrib/provider-aws/issues/1475."""
     words = "Reached max retries while trying to evict pods from nodes in node group"
-    nodes = [each.private_dns_name for each in running(account, group)[:1]]
+    nodes = [machine.private_dns_name for machine in running(account, group)[:1]]
     return _failed("PodEvictionFailure", f"{words} {group.row['nodegroupName']}", *nodes)
 
 

@@ -43,7 +43,7 @@ def template(account: Account, group: Group) -> NodeTemplate:
     it cannot read from the template at zero."""
     shape = template_at_zero(account, group)
     readable = {
-        name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
+        name: text for name, text in shape.capacity.items() if quantity.or_none(text) is not None
     }
     return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
 
@@ -92,18 +92,18 @@ def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
 
 def node(account: Account, group: Group) -> NodeTemplate:
     """The node that joins, with the node group's labels and taints and the instance type's size."""
-    held = group.row
-    row = instance(account, held["instanceTypes"][0])
+    config = group.row
+    row = instance(account, config["instanceTypes"][0])
     labels = {
         **_generic_labels(account, group, row),
-        f"{EKS_LABELS}nodegroup": held["nodegroupName"],
-        f"{EKS_LABELS}nodegroup-image": held["releaseVersion"],
-        f"{EKS_LABELS}capacityType": held["capacityType"],
-        **held["labels"],
+        f"{EKS_LABELS}nodegroup": config["nodegroupName"],
+        f"{EKS_LABELS}nodegroup-image": config["releaseVersion"],
+        f"{EKS_LABELS}capacityType": config["capacityType"],
+        **config["labels"],
     }
     taints = tuple(
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
-        for taint in held.get("taints") or []
+        for taint in config.get("taints") or []
     )
     return NodeTemplate(labels=labels, taints=taints, capacity=capacity(group, row))
 

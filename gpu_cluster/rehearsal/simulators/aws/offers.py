@@ -110,7 +110,7 @@ def _answered(
             raise Refusal("InvalidParameterException", f"a rehearsal does not simulate {name}")
     except Refusal as refused:
         return "400 Bad Request", {"__type": refused.code, "Message": refused.message}
-    wanted = {each["Field"]: each["Value"] for each in params.get("Filters") or []}
+    wanted = {condition["Field"]: condition["Value"] for condition in params.get("Filters") or []}
     metal = "bare metal" in wanted.get("productFamily", "")
     rows = [
         _product(name, row.on_demand)

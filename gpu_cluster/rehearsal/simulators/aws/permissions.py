@@ -67,7 +67,7 @@ def _may_not(
     group: Group,
     scaler: Scaler,
     everywhere: Sequence[str],
-    there: Sequence[str] = (),
+    scoped: Sequence[str] = (),
 ) -> str:
     """Those of the actions, on all resources and on the group, that its role does not allow."""
     asg = held(account, group.scaling_group)
@@ -89,8 +89,8 @@ def _may_not(
     }
     try:
         denied = [
-            *(each for each in everywhere if not allowed(documents, each, "*", context)),
-            *(each for each in there if not allowed(documents, each, asg.arn, tagged)),
+            *(action for action in everywhere if not allowed(documents, action, "*", context)),
+            *(name for name in scoped if not allowed(documents, name, asg.arn, tagged)),
         ]
     except UnsimulatedConditionError as error:
         raise RefusedError(f"role {role_name(role)}: {error}") from error

@@ -107,12 +107,12 @@ def _role(cluster: Cluster, pod: Pod) -> str:
 
 def still_denied(account: Account) -> Iterator[str]:
     """The recorded calls that the current policies still do not allow, one line each."""
-    for each in account.denied:
-        documents = policies(account, each.role)
-        if not allowed(documents, each.action, each.resource, dict(each.context)):
+    for denied in account.denied:
+        documents = policies(account, denied.role)
+        if not allowed(documents, denied.action, denied.resource, dict(denied.context)):
             yield (
-                f"{each.pod.words} with its role "
-                f"{role_name(each.role)} may not do {each.action} on {each.resource}"
+                f"{denied.pod.words} with its role "
+                f"{role_name(denied.role)} may not do {denied.action} on {denied.resource}"
             )
 
 
@@ -182,17 +182,17 @@ def _as_judged(
 
 def _passed(account: Account, profile: str) -> Iterator[Need]:
     known = account.backend("iam").instance_profiles
-    for each in known.values():
-        if each.name == profile:
-            for role in each.roles:
+    for pod in known.values():
+        if pod.name == profile:
+            for role in pod.roles:
                 yield "iam:PassRole", role.arn, {"iam:PassedToService": "ec2.amazonaws.com"}
 
 
 def request_tags(params: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Resource type -> tags in `TagSpecifications`."""
     return {
-        each["ResourceType"]: {tag["Key"]: tag["Value"] for tag in each.get("Tags") or []}
-        for each in params.get("TagSpecifications") or []
+        spec["ResourceType"]: {tag["Key"]: tag["Value"] for tag in spec.get("Tags") or []}
+        for spec in params.get("TagSpecifications") or []
     }
 
 

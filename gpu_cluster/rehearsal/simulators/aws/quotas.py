@@ -103,9 +103,9 @@ def describe_capacity_block_offerings(account: Account, params: Params) -> dict[
     end = start + timedelta(hours=hours)
     until = _aware(params.get("EndDateRange"))
     zones = [
-        each["Location"]
-        for each in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
-        if each["InstanceType"] == name and (until is None or end <= until)
+        offering["Location"]
+        for offering in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
+        if offering["InstanceType"] == name and (until is None or end <= until)
     ]
     rows = [
         {

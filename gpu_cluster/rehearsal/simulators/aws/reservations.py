@@ -57,16 +57,16 @@ def _target(template: Mapping[str, Any]) -> Target | None:
     """The target in a launch template's data; None if they name no reservation."""
     specification = template.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
-    one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
-    if not (one or group):
+    row, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
+    if not (row or group):
         return None
     market = (template.get("InstanceMarketOptions") or {}).get("MarketType")
     preference = specification.get("CapacityReservationPreference")
     return Target(
-        identity=str(one or group),
+        identity=str(row or group),
         block=market == "capacity-block",
         # A single reservation's instances start only in it; a group's may start elsewhere.
-        only=bool(one) or preference == "capacity-reservations-only",
+        only=bool(row) or preference == "capacity-reservations-only",
     )
 
 
@@ -105,8 +105,8 @@ def zones_with_room(account: Account, group: Group) -> int:
 
 def _why_sold_out(account: Account, group: Group, market: str, nodes: int) -> str:
     """Why each of the group's types is sold out in each of its zones; empty if one is not."""
-    there = [*running(account, group), *warm_running(account, group)]
-    wanted, row = nodes - len(there), group.row
+    instances = [*running(account, group), *warm_running(account, group)]
+    wanted, row = nodes - len(instances), group.row
     zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
     offerings = [(name, zone) for zone in zones for name in row["instanceTypes"]]
     if wanted <= 0 or not all(
@@ -128,34 +128,34 @@ def _why_not_reserved(account: Account, row: Mapping[str, Any], target: Target, 
             f"{words}InvalidCapacityReservationId.NotFound - The capacity reservation ID "
             f"'{target.identity}' does not exist"
         )
-    waiting = [one.name for one in chosen if one.block and _state(one) == "scheduled"]
+    waiting = [row.name for row in chosen if row.block and _state(row) == "scheduled"]
     if target.block and waiting:
         return (
             f"{words}InvalidCapacityReservationState.PendingActivation - Your Capacity Block "
             f"reservation {waiting[0]} is not active yet. Launching EC2 instance failed."
         )
     taken = _taken(account, besides=row["nodegroupName"])
-    free = sum(_free(one, taken) for one in _fitting(account, row, target))
+    free = sum(_free(reservation, taken) for reservation in _fitting(account, row, target))
     if nodes <= free:
         return ""
-    held = "; ".join(_described(one, taken) for one in chosen)
+    reserved = "; ".join(_described(item, taken) for item in chosen)
     zones = [subnet.availability_zone for subnet in subnets(account, row["subnets"])]
     return (
-        f"{words}{_NO_CAPACITY} Launching EC2 instance failed. ({held}; asked for: {nodes} of "
+        f"{words}{_NO_CAPACITY} Launching EC2 instance failed. ({reserved}; asked for: {nodes} of "
         f"{' or '.join(row['instanceTypes'])} in {', '.join(dict.fromkeys(zones))})"
     )
 
 
-def _described(one: Reservation, taken: Mapping[str, int]) -> str:
-    what = "Capacity Block" if one.block else "reservation"
-    there = f"{one.count} {one.type} in {one.zone}"
-    return f"{what} {one.name} is {_state(one)}: {_free(one, taken)} of {there}"
+def _described(row: Reservation, taken: Mapping[str, int]) -> str:
+    what = "Capacity Block" if row.block else "reservation"
+    machines = f"{row.count} {row.type} in {row.zone}"
+    return f"{what} {row.name} is {_state(row)}: {_free(row, taken)} of {machines}"
 
 
 def _chosen(account: Account, identity: str) -> list[Reservation]:
     if identity.startswith("arn:"):
-        return [one for one in account.reservations.values() if one.group == identity]
-    return [one] if (one := account.reservations.get(identity)) else []
+        return [row for row in account.reservations.values() if row.group == identity]
+    return [reservation] if (reservation := account.reservations.get(identity)) else []
 
 
 def place_of_next(account: Account, group: Group) -> str | None:
@@ -163,24 +163,24 @@ def place_of_next(account: Account, group: Group) -> str | None:
     target = _target(group.data)
     fitting = _fitting(account, group.row, target) if target else []
     taken = _taken(account)
-    return next((one.name for one in fitting if _free(one, taken)), None)
+    return next((reservation.name for reservation in fitting if _free(reservation, taken)), None)
 
 
 def _fitting(account: Account, row: Mapping[str, Any], target: Target) -> list[Reservation]:
     places = subnets(account, row["subnets"])
-    zones = {each for one in places for each in (one.availability_zone, one.availability_zone_id)}
+    zones = {zone for row in places for zone in (row.availability_zone, row.availability_zone_id)}
     return [
-        one
-        for one in _chosen(account, target.identity)
-        if one.type in row["instanceTypes"]
-        and one.zone in zones
-        and one.block == target.block
-        and _state(one) == "active"
+        reservation
+        for reservation in _chosen(account, target.identity)
+        if reservation.type in row["instanceTypes"]
+        and reservation.zone in zones
+        and reservation.block == target.block
+        and _state(reservation) == "active"
     ]
 
 
-def _free(one: Reservation, taken: Mapping[str, int]) -> int:
-    return max(one.count - one.used - taken.get(one.name, 0), 0)
+def _free(reservation: Reservation, taken: Mapping[str, int]) -> int:
+    return max(reservation.count - reservation.used - taken.get(reservation.name, 0), 0)
 
 
 def names_reservation(data: Mapping[str, Any]) -> bool:
@@ -195,22 +195,22 @@ def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tup
     if target is None:
         return None
     chosen, taken = _chosen(account, target.identity), _taken(account)
-    for one in chosen:
-        fits = (one.type, one.zone, one.block) == (name, zone, target.block)
-        if fits and _state(one) == "active" and _free(one, taken):
-            return one.name, ""
+    for reservation in chosen:
+        fits = (reservation.type, reservation.zone, reservation.block) == (name, zone, target.block)
+        if fits and _state(reservation) == "active" and _free(reservation, taken):
+            return reservation.name, ""
     if not chosen:
         words = f"The capacity reservation ID '{target.identity}' does not exist"
         return "", f"InvalidCapacityReservationId.NotFound - {words}"
-    held = "; ".join(_described(one, taken) for one in chosen)
-    return "", f"{_NO_CAPACITY} ({held}; asked for: {name} in {zone})"
+    reserved = "; ".join(_described(row, taken) for row in chosen)
+    return "", f"{_NO_CAPACITY} ({reserved}; asked for: {name} in {zone})"
 
 
 def _taken(account: Account, besides: str = "") -> Counter[str]:
     """Reservation -> the instances in it, without those of the node group `besides`."""
     ours = account.groups.get(besides)
     own = [*running(account, ours), *warm_running(account, ours)] if ours else []
-    left_out = {each.id for each in own}
+    left_out = {instance.id for instance in own}
     return Counter(
         instance.capacity_reservation_id
         for instance in account.backend("ec2").all_instances()
@@ -220,54 +220,54 @@ def _taken(account: Account, besides: str = "") -> Counter[str]:
     )
 
 
-def _state(one: Reservation) -> str:
+def _state(reservation: Reservation) -> str:
     now = datetime.now(UTC)
-    if one.start is not None and now < one.start:
+    if reservation.start is not None and now < reservation.start:
         return "scheduled"
-    return "expired" if one.end is not None and now >= one.end else "active"
+    return "expired" if reservation.end is not None and now >= reservation.end else "active"
 
 
-def _row(account: Account, one: Reservation, taken: Mapping[str, int]) -> dict[str, Any]:
-    active = _state(one) == "active"
-    free = _free(one, taken) if active else 0
+def _row(account: Account, reservation: Reservation, taken: Mapping[str, int]) -> dict[str, Any]:
+    active = _state(reservation) == "active"
+    free = _free(reservation, taken) if active else 0
     zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
     ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
-    start = one.start or datetime(2026, 1, 1, tzinfo=UTC)
+    start = reservation.start or datetime(2026, 1, 1, tzinfo=UTC)
     row = {
-        "CapacityReservationId": one.name,
+        "CapacityReservationId": reservation.name,
         "OwnerId": NUMBER,
-        "CapacityReservationArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
-        "AvailabilityZone": one.zone,
-        "InstanceType": one.type,
+        "CapacityReservationArn": account.arn("ec2", f"capacity-reservation/{reservation.name}"),
+        "AvailabilityZone": reservation.zone,
+        "InstanceType": reservation.type,
         "InstancePlatform": "Linux/UNIX",
         "Tenancy": "default",
-        "TotalInstanceCount": one.count,
+        "TotalInstanceCount": reservation.count,
         "AvailableInstanceCount": free,
         "EbsOptimized": False,
         "EphemeralStorage": False,
-        "State": _state(one),
+        "State": _state(reservation),
         "StartDate": start,
         "CreateDate": start,
-        "EndDateType": "limited" if one.end else "unlimited",
+        "EndDateType": "limited" if reservation.end else "unlimited",
         "InstanceMatchCriteria": "targeted",
-        "ReservationType": "capacity-block" if one.block else "default",
+        "ReservationType": "capacity-block" if reservation.block else "default",
     }
-    if one.zone in ids:
-        row["AvailabilityZoneId"] = ids[one.zone]
-    return row | ({"EndDate": one.end} if one.end else {})
+    if reservation.zone in ids:
+        row["AvailabilityZoneId"] = ids[reservation.zone]
+    return row | ({"EndDate": reservation.end} if reservation.end else {})
 
 
 @operation("ec2", "DescribeCapacityReservations")
 def describe_capacity_reservations(account: Account, params: Params) -> dict[str, Any]:
     """Refuses an ID that does not exist, and filters that are not simulated."""
     wanted: Sequence[str] = params.get("CapacityReservationIds") or list(account.reservations)
-    if missing := [each for each in wanted if each not in account.reservations]:
+    if missing := [name for name in wanted if name not in account.reservations]:
         raise Refusal(
             "InvalidCapacityReservationId.NotFound",
             f"The capacity reservation ID '{missing[0]}' does not exist",
         )
     taken = _taken(account)
-    rows = [_row(account, account.reservations[each], taken) for each in wanted]
+    rows = [_row(account, account.reservations[word], taken) for word in wanted]
     return {"CapacityReservations": filtered(rows, filters(params), _FILTERS)}
 
 
@@ -276,18 +276,18 @@ def list_group_resources(account: Account, params: Params) -> dict[str, Any]:
     """Lists the Capacity Reservations of a group."""
     wanted = params.get("Group") or params.get("GroupName") or ""
     inside = [
-        one
-        for one in account.reservations.values()
-        if one.group and wanted in (one.group, one.group.rpartition("group/")[2])
+        row
+        for row in account.reservations.values()
+        if row.group and wanted in (row.group, row.group.rpartition("group/")[2])
     ]
     if not inside:
         raise Refusal("NotFoundException", f"Cannot find group: {wanted}")
     identifiers = [
         {
-            "ResourceArn": account.arn("ec2", f"capacity-reservation/{one.name}"),
+            "ResourceArn": account.arn("ec2", f"capacity-reservation/{reservation.name}"),
             "ResourceType": "AWS::EC2::CapacityReservation",
         }
-        for one in inside
+        for reservation in inside
     ]
     return {
         "Resources": [{"Identifier": identifier} for identifier in identifiers],

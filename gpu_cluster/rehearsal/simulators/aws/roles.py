@@ -42,10 +42,10 @@ def require_trust(
     """Raises Refusal if the service may not assume the role."""
     trust = document(role_of(account, arn).assume_role_policy_document)
     if not trusts(trust, service, *actions, context=context):
-        told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
+        given = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
         raise invalid(
             f"The trust policy of the role {arn} does not let {service} take it: it needs "
-            f"{' and '.join(actions)}" + (f", with {told}" * bool(told))
+            f"{' and '.join(actions)}" + (f", with {given}" * bool(given))
         )
 
 

@@ -44,12 +44,12 @@ def install(account: Account) -> Callable[[], None]:
         for name in ("set_desired_capacity", "replace_autoscaling_group_instances")
     }
 
-    def set_desired_capacity(held: Any, wanted: int | None) -> None:
-        held.desired_capacity = held.min_size if wanted is None else wanted
-        settle(account, held)
+    def set_desired_capacity(group: Any, wanted: int | None) -> None:
+        group.desired_capacity = group.min_size if wanted is None else wanted
+        settle(account, group)
 
-    def replace_autoscaling_group_instances(held: Any, count: int, tags: dict[str, str]) -> None:
-        settle(account, held)
+    def replace_autoscaling_group_instances(group: Any, count: int, tags: dict[str, str]) -> None:
+        settle(account, group)
 
     for method in (set_desired_capacity, replace_autoscaling_group_instances):
         setattr(FakeAutoScalingGroup, method.__name__, method)
@@ -128,9 +128,9 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
     own = [state for state in asg.instance_states if state.instance.id in group.elastic]
     while len(own) > nodes:
         _end(account, asg, own.pop())
-    there = {state.instance.id for state in asg.instance_states}
-    asg.set_desired_capacity(len(there) + nodes - len(own))
-    group.elastic |= {each.id for each in running(account, group) if each.id not in there}
+    ids = {state.instance.id for state in asg.instance_states}
+    asg.set_desired_capacity(len(ids) + nodes - len(own))
+    group.elastic |= {machine.id for machine in running(account, group) if machine.id not in ids}
 
 
 def surge(account: Account, group: Group, nodes: int) -> None:
@@ -143,8 +143,8 @@ def surge(account: Account, group: Group, nodes: int) -> None:
 def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
     """Ends as many of these as the group still has above its size."""
     asg = held(account, group.scaling_group)
-    there = {state.instance.id for state in asg.instance_states}
-    for instance in [each for each in instances if each in there][: group.surging]:
+    ids = {state.instance.id for state in asg.instance_states}
+    for instance in [identity for identity in instances if identity in ids][: group.surging]:
         asg.max_size -= 1
         group.surging -= 1
         end_instance(account, group, instance)
@@ -153,7 +153,7 @@ def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
 def end_instance(account: Account, group: Group, instance: str) -> None:
     """Ends one instance of a node group without replacing it."""
     asg = held(account, group.scaling_group)
-    _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
+    _end(account, asg, next(row for row in asg.instance_states if row.instance.id == instance))
     asg.set_desired_capacity(len(asg.instance_states))
 
 
@@ -187,7 +187,7 @@ def _fill(account: Account, asg: Any, owner: Group | None) -> None:
     size = warm_pools.wanted(asg)
     warm_pools.trim(account, asg, partial(_note, asg), size)
     while len(warm := warm_instances(asg)) < size:
-        nodes = len(asg.instance_states) + sum(each.state == "running" for each in warm) + 1
+        nodes = len(asg.instance_states) + sum(instance.state == "running" for instance in warm) + 1
         if owner and (reason := why_not_launched(account, owner, nodes)):
             _note(asg, "Launching a new EC2 instance into warm pool", failed=reason)
             return
@@ -326,13 +326,13 @@ def check_tags(account: Account, params: Params) -> None:
     keys: dict[str, set[str]] = {}
     for tag in params["Tags"]:
         key, value, group = tag["Key"], tag.get("Value") or "", tag["ResourceId"]
-        there = keys.setdefault(group, set(group_tags(account, group)))
+        known = keys.setdefault(group, set(group_tags(account, group)))
         if len(key) > 128 or len(value) > 256:
             words = f"tag '{key}': a key has at most 128 characters, a value 256"
             raise Refusal("ValidationError", words)
         if key.startswith("aws:"):
             raise Refusal("ValidationError", f"tag key '{key}': aws: is reserved")
-        there.add(key)
-        if len(there) > _MOST_TAGS:
+        known.add(key)
+        if len(known) > _MOST_TAGS:
             words = f"an Auto Scaling group takes {_MOST_TAGS} tags, {group} would have more"
             raise Refusal("LimitExceeded", words)

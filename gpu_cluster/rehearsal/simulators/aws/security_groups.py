@@ -94,7 +94,7 @@ def _authorize(way: str, account: Account, params: Params) -> dict[str, Any]:
 def _revoke(way: str, account: Account, params: Params) -> dict[str, Any]:
     """Removes rules by ID or by what they admit, whatever their description."""
     group, ec2 = _group(account, params), account.backend("ec2")
-    there = getattr(group, f"{way}_rules")
+    rules = getattr(group, f"{way}_rules")
     identities = params.get("SecurityGroupRuleIds") or []
     asked = set(identities)
     if not identities:
@@ -107,11 +107,11 @@ def _revoke(way: str, account: Account, params: Params) -> dict[str, Any]:
                     group_id=group.id, is_egress=way == "egress", **arguments
                 )
             }
-    gone = [entry for entry in there if asked & {entry.id, _key(entry)}]
+    gone = [entry for entry in rules if asked & {entry.id, _key(entry)}]
     if len(gone) < len(asked):
         words = "The specified rule does not exist in this security group."
         raise Refusal("InvalidPermission.NotFound", words)
-    setattr(group, f"{way}_rules", [entry for entry in there if entry not in gone])
+    setattr(group, f"{way}_rules", [entry for entry in rules if entry not in gone])
     return {"Return": True}
 
 

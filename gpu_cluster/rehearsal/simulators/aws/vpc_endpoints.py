@@ -84,7 +84,7 @@ def modify_vpc_endpoint(account: Account, params: Params) -> Iterator[None]:
     """Applies `PrivateDnsEnabled`, which moto drops; refuses what a create refuses."""
     (endpoint,) = account.backend("ec2").describe_vpc_endpoints([params["VpcEndpointId"]])
     removed = params.get("RemoveSubnetIds") or []
-    kept = [each for each in endpoint.subnet_ids or [] if each not in removed]
+    kept = [subnet for subnet in endpoint.subnet_ids or [] if subnet not in removed]
     _check_zones(account, [*kept, *(params.get("AddSubnetIds") or [])])
     wanted = params.get("PrivateDnsEnabled")
     if wanted and not private_names(endpoint):

@@ -46,9 +46,9 @@ def wanted(asg: Any) -> int:
 
 def trim(account: Account, asg: Any, note: Callable[[str], None], most: int = 0) -> None:
     """Terminates the warm instances beyond `most`, the newest first."""
-    there = warm_instances(asg)
-    while len(there) > most:
-        ending = there.pop()
+    instances = warm_instances(asg)
+    while len(instances) > most:
+        ending = instances.pop()
         account.backend("ec2").terminate_instances([ending.id])
         note(f"Terminating EC2 instance: {ending.id}")
 
@@ -62,10 +62,10 @@ def enter(account: Account, asg: Any, instance: Any) -> None:
 
 def leave(account: Account, asg: Any) -> Any | None:
     """The warm instance that has waited longest, running; None if there is none."""
-    there = warm_instances(asg)
-    if not there:
+    instances = warm_instances(asg)
+    if not instances:
         return None
-    instance = there.pop(0)
+    instance = instances.pop(0)
     account.backend("ec2").start_instances([instance.id])
     vars(asg)["warm_starts"] = warm_starts(asg) + 1
     return instance

@@ -49,43 +49,43 @@ the class has no parameter `network`; the cluster's own network is never used (r
 
 
 def attach(
-    there: Resources, owners: dict[str, str], cluster: CloudResource, wanted: Sequence[Wanted]
+    have: Resources, owners: dict[str, str], cluster: CloudResource, wanted: Sequence[Wanted]
 ) -> dict[str, str]:
-    """Creates the missing resources in `there`, and deletes those without an object in this
+    """Creates the missing resources in `have`, and deletes those without an object in this
     cluster; returns the UID of each object -> an address, or the driver's handle of the disk.
     `owners`: resource -> ID of the cluster whose controllers created it."""
     place, found = _place(cluster), dict[str, str]()
     now: Resources = {}
-    for one in wanted:
-        for resource in _resources(place, one):
+    for request in wanted:
+        for resource in _resources(place, request):
             if resource.token == "compute.firewalls" and resource.identity in now:
                 _open_also(resource, now[resource.identity])
             now[resource.identity] = resource
             if resource.token == "compute.disks":
-                found[one.uid] = f"{_DISKS}:{resource.identity}"
+                found[request.uid] = f"{_DISKS}:{resource.identity}"
             elif resource.token == _INSTANCE:
-                found[one.uid] = f"{_FILES}:modeInstance/{resource.identity}/vol1"
+                found[request.uid] = f"{_FILES}:modeInstance/{resource.identity}/vol1"
             elif resource.token == "compute.forwardingRules":
-                rule = there.get(resource.identity, resource)
-                rule.state.setdefault("IPAddress", _address([*there.values(), *now.values()], rule))
-                found[one.uid] = rule.state["IPAddress"]
+                rule = have.get(resource.identity, resource)
+                rule.state.setdefault("IPAddress", _address([*have.values(), *now.values()], rule))
+                found[request.uid] = rule.state["IPAddress"]
     for identity in [name for name, owner in owners.items() if owner == place.uid]:
         if identity not in now:
             del owners[identity]
-            there.pop(identity, None)
+            have.pop(identity, None)
     for identity, resource in now.items():
-        if identity in there:
-            kept = {name: there[identity].state.get(name) for name in ("id", "creationTimestamp")}
+        if identity in have:
+            kept = {name: have[identity].state.get(name) for name in ("id", "creationTimestamp")}
             resource.state |= kept
-            if address := there[identity].state.get("IPAddress"):
+            if address := have[identity].state.get("IPAddress"):
                 resource.state["IPAddress"] = address
-        there[identity], owners[identity] = resource, place.uid
+        have[identity], owners[identity] = resource, place.uid
     return found
 
 
-def peered_networks(there: Resources) -> set[str]:
+def peered_networks(resources: Resources) -> set[str]:
     """The networks that Filestore instances peer with their own."""
-    instances = (each for each in there.values() if each.token == _INSTANCE)
+    instances = (resource for resource in resources.values() if resource.token == _INSTANCE)
     return {
         instance.depends_on[0]
         for instance in instances
@@ -117,14 +117,14 @@ def _has_filestore(cluster: CloudResource) -> bool:
     return bool(addon.get("enabled"))
 
 
-def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -> str:
+def why_not_provisioned(resources: Resources, cluster: CloudResource, request: Wanted) -> str:
     """The driver's error on a claim; empty if it creates the volume.
 
     The message for the wrong network is from openshift/release pull request 67057, that for the API
     from Service Usage.
     """
-    if one.driver != _FILES:
-        if (one.gib or 0) <= _MOST_DISK_GIB:
+    if request.driver != _FILES:
+        if (request.gib or 0) <= _MOST_DISK_GIB:
             return ""
         return (
             "rpc error: code = InvalidArgument desc = CreateVolume failed to create single zonal "
@@ -132,34 +132,34 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
             "badRequest"
         )
     place = _place(cluster)
-    tier = one.parameters.get("tier", "standard")
-    if one.parameters.get("multishare") == "true" and not 100 <= (one.gib or 0) <= 1024:
+    tier = request.parameters.get("tier", "standard")
+    if request.parameters.get("multishare") == "true" and not 100 <= (request.gib or 0) <= 1024:
         # pkg/csi_driver/multishare_controller.go, getShareRequestCapacity
         return (
             "rpc error: code = InvalidArgument desc = a share has 100 GiB to 1024 GiB, "
-            f"{one.gib} GiB requested"
+            f"{request.gib} GiB requested"
         )
-    if (one.gib or 0) > (most := _MOST_GIB[tier]):
+    if (request.gib or 0) > (most := _MOST_GIB[tier]):
         return (
             "rpc error: code = InvalidArgument desc = volume size out of range: the maximum of "
-            f"tier {tier} is {most} GiB, {one.gib} GiB requested"
+            f"tier {tier} is {most} GiB, {request.gib} GiB requested"
         )
     if not _has_filestore(cluster):
         return f"driver name {_FILES} not found: the cluster has no gcpFilestoreCsiDriverConfig"
-    if f"projects/{place.project}/services/{_FILES_API}" not in there:
+    if f"projects/{place.project}/services/{_FILES_API}" not in resources:
         return (
             "rpc error: code = PermissionDenied desc = googleapi: Error 403: Cloud Filestore API "
             f"has not been used in project {place.project} before or it is disabled. "
             f"({_FILES_API}), accessNotConfigured"
         )
-    network = _filestore_network(place, one)
-    if network not in there:
+    network = _filestore_network(place, request)
+    if network not in resources:
         return (
             "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
             f"'{network.rpartition('/')[2]}' does not exist., badRequest"
         )
     host = network.split("/")[1]
-    if host != place.project and _connect_mode(one) != "PRIVATE_SERVICE_ACCESS":
+    if host != place.project and _connect_mode(request) != "PRIVATE_SERVICE_ACCESS":
         return (
             "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
             f"'{network}' is a Shared VPC of project {host}, whose Filestore instances need "
@@ -168,31 +168,31 @@ def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -
     return ""
 
 
-def _filestore_network(place: Place, one: Wanted) -> str:
+def _filestore_network(place: Place, request: Wanted) -> str:
     """The network's full name; the parameter is one only with private services access."""
-    given = one.parameters.get("network", _NETWORK)
+    given = request.parameters.get("network", _NETWORK)
     return given if "/" in given else f"projects/{place.project}/global/networks/{given}"
 
 
-def _connect_mode(one: Wanted) -> str:
-    return one.parameters.get("connect-mode", "DIRECT_PEERING")
+def _connect_mode(request: Wanted) -> str:
+    return request.parameters.get("connect-mode", "DIRECT_PEERING")
 
 
-def disk_zone(there: Resources, handle: str) -> str:
+def disk_zone(resources: Resources, handle: str) -> str:
     """The zone of a disk; empty for a regional one, and for a Filestore instance."""
-    disk = there.get(handle)
+    disk = resources.get(handle)
     regional = disk is None or "replicaZones" in disk.state or "/zones/" not in handle
     return "" if regional else handle.partition("/zones/")[2].partition("/")[0]
 
 
-def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> str:
+def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) -> str:
     """Why a pod cannot use a disk or Filestore instance; empty if it can.
 
     For a disk, the message is Compute Engine's, as in astronomer/astronomer issue 2463 and
     NVIDIA/aicr issue 2338; for a file system in another network, mount.nfs's.
     """
     if mount.driver == _FILES:
-        instance = there.get(mount.handle.removeprefix("modeInstance/").removesuffix("/vol1"))
+        instance = resources.get(mount.handle.removeprefix("modeInstance/").removesuffix("/vol1"))
         if instance is None or instance.depends_on[0] == _place(cluster).network:
             return _not_permitted(mount)
         return (
@@ -200,13 +200,13 @@ def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> s
             "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
             f"the instance is in {instance.depends_on[0]}, and the node is not"
         )
-    zone, place = disk_zone(there, mount.handle), mount.node_labels.get(_ZONE)
+    zone, place = disk_zone(resources, mount.handle), mount.node_labels.get(_ZONE)
     if zone and place and zone != place:
         return (
             f'AttachVolume.Attach failed for volume "{mount.volume}" : the disk is in zone {zone}, '
             f"and the node in {place}"
         )
-    disk, machine = there.get(mount.handle), mount.node_labels.get(_MACHINE)
+    disk, machine = resources.get(mount.handle), mount.node_labels.get(_MACHINE)
     kind = disk.state["type"].rpartition("/")[2] if disk else ""
     if machine and kind and not attaches(machine, kind):
         return (
@@ -235,7 +235,7 @@ def _not_permitted(mount: Mount) -> str:
 
 def _open_also(wall: CloudResource, other: CloudResource) -> None:
     """Adds a load balancer's ports to the one firewall rule of all Ingresses of a cluster."""
-    ports = {port for each in (wall, other) for port in each.state["allowed"][0].get("ports", ())}
+    ports = {port for rule in (wall, other) for port in rule.state["allowed"][0].get("ports", ())}
     if ports:
         wall.state["allowed"][0]["ports"] = sorted(ports, key=int)
 
@@ -256,49 +256,49 @@ def _place(cluster: CloudResource) -> Place:
     )
 
 
-def _resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
-    match one.kind:
-        case "disk" if one.driver == _FILES:
-            yield _instance(place, one)
+def _resources(place: Place, request: Wanted) -> Iterator[CloudResource]:
+    match request.kind:
+        case "disk" if request.driver == _FILES:
+            yield _instance(place, request)
         case "disk":
-            yield _disk(place, one)
+            yield _disk(place, request)
         case "load balancer":
-            yield from _load_balancer(place, one)
+            yield from _load_balancer(place, request)
         case _:
-            yield from http_resources(place, one)
+            yield from http_resources(place, request)
 
 
-def _disk(place: Place, one: Wanted) -> CloudResource:
-    namespace, _, name = one.name.partition("/")
+def _disk(place: Place, request: Wanted) -> CloudResource:
+    namespace, _, name = request.name.partition("/")
     made_for = {
         "kubernetes.io/created-for/pvc/name": name,
         "kubernetes.io/created-for/pvc/namespace": namespace,
         "storage.gke.io/created-by": _DISKS,
     }
-    kind = one.parameters.get("type", "pd-standard")
-    zone = f"projects/{place.project}/zones/{one.zone or place.zones[0]}"
-    regional = one.parameters.get("replication-type") == "regional-pd"
+    kind = request.parameters.get("type", "pd-standard")
+    zone = f"projects/{place.project}/zones/{request.zone or place.zones[0]}"
+    regional = request.parameters.get("replication-type") == "regional-pd"
     body = {
-        "sizeGb": str(one.gib or 1),
+        "sizeGb": str(request.gib or 1),
         "status": "READY",
         "type": f"{LINK}{zone}/diskTypes/{kind}",
         "description": json.dumps(made_for),
         "labels": {"goog-k8s-cluster-name": place.cluster},
         **({"replicaZones": [f"{LINK}{zone}"]} if regional else {}),
     }
-    return new(f"{zone}/disks/pvc-{one.uid}", "compute.disks", "disk", body)
+    return new(f"{zone}/disks/pvc-{request.uid}", "compute.disks", "disk", body)
 
 
-def _instance(place: Place, one: Wanted) -> CloudResource:
-    network, tier = _filestore_network(place, one), one.parameters.get("tier", "standard")
+def _instance(place: Place, request: Wanted) -> CloudResource:
+    network, tier = _filestore_network(place, request), request.parameters.get("tier", "standard")
     return CloudResource(
         token=_INSTANCE,
         display_name="Filestore instance",
-        identity=f"projects/{place.project}/locations/{place.zones[0]}/instances/pvc-{one.uid}",
+        identity=f"projects/{place.project}/locations/{place.zones[0]}/instances/pvc-{request.uid}",
         state={
             "tier": tier.upper(),
-            "networks": [{"network": network, "connectMode": _connect_mode(one)}],
-            "fileShares": [{"name": "vol1", "capacityGb": str(one.gib)}],
+            "networks": [{"network": network, "connectMode": _connect_mode(request)}],
+            "fileShares": [{"name": "vol1", "capacityGb": str(request.gib)}],
             "state": "READY",
             "labels": {"storage_gke_io_created-by": _FILES.replace(".", "_")},
         },
@@ -306,10 +306,10 @@ def _instance(place: Place, one: Wanted) -> CloudResource:
     )
 
 
-def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:
-    name, about = f"a{one.uid.replace('-', '')}"[:32], {"kubernetes.io/service-name": one.name}
-    ports = [str(port) for port in one.ports]
-    internal = one.class_name.lower() == "internal"
+def _load_balancer(place: Place, need: Wanted) -> Iterator[CloudResource]:
+    name, about = f"a{need.uid.replace('-', '')}"[:32], {"kubernetes.io/service-name": need.name}
+    ports = [str(port) for port in need.ports]
+    internal = need.class_name.lower() == "internal"
     rule = {
         "description": json.dumps(about),
         "IPProtocol": "TCP",
@@ -318,7 +318,7 @@ def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:
     if internal:
         rule |= place.links | {"ports": ports}
     elif ports:
-        rule["portRange"] = f"{min(one.ports)}-{max(one.ports)}"
+        rule["portRange"] = f"{min(need.ports)}-{max(need.ports)}"
     yield new(
         f"projects/{place.project}/regions/{place.region}/forwardingRules/{name}",
         "compute.forwardingRules",
@@ -331,10 +331,10 @@ def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:
 
 def _address(others: Sequence[CloudResource], rule: CloudResource) -> str:
     """The first free address: of the subnetwork's last ones, or of those for documentation."""
-    taken = {each.state.get("IPAddress") for each in others}
+    taken = {rule.state.get("IPAddress") for rule in others}
     network = "198.51.100.0/24"
     if rule.state.get("subnetwork"):
-        found = {LINK + each.identity: each.state for each in others}
+        found = {LINK + row.identity: row.state for row in others}
         network = found[rule.state["subnetwork"]]["ipCidrRange"]
     block = ipaddress.ip_network(network)
     numbers = range(1, 255) if network.startswith("198") else range(-3, -200, -1)

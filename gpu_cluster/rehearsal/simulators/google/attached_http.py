@@ -50,27 +50,27 @@ class Place:
         return {"network": LINK + self.network, "subnetwork": LINK + self.subnetwork}
 
 
-def resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
+def resources(place: Place, request: Wanted) -> Iterator[CloudResource]:
     """The resources of one Ingress or Gateway; none for those of other controllers."""
-    if one.kind == "ingress":
+    if request.kind == "ingress":
         # pkg/utils, IsGCEIngress: only the annotation can name one of GKE's classes.
-        ours = one.class_name in ("gce", "gce-internal") or (
-            not one.class_name and one.spec_class is None
+        ours = request.class_name in ("gce", "gce-internal") or (
+            not request.class_name and request.spec_class is None
         )
         if ours and place.ingresses:
-            yield from _ingress(place, one)
-    elif one.class_name in _GATEWAYS:
-        yield from _gateway(place, one)
+            yield from _ingress(place, request)
+    elif request.class_name in _GATEWAYS:
+        yield from _gateway(place, request)
 
 
-def _ingress(place: Place, one: Wanted) -> Iterator[CloudResource]:
-    internal = one.class_name == "gce-internal"
-    namespace, _, name = one.name.partition("/")
+def _ingress(place: Place, need: Wanted) -> Iterator[CloudResource]:
+    internal = need.class_name == "gce-internal"
+    namespace, _, name = need.name.partition("/")
     labels = "-".join(_trimmed(_LONGEST_LABELS["k8s2"], namespace, name))
     system, cluster = _letters(place.uid, 8), place.uid[:8]
     rest = f"{system}-{labels}-{_letters(f'{system};{namespace};{name}', 8)}"
-    backends = [*one.backends, *([] if internal else [("kube-system/default-http-backend", 80)])]
-    about = {"kubernetes.io/ingress-name": one.name}
+    backends = [*need.backends, *([] if internal else [("kube-system/default-http-backend", 80)])]
+    about = {"kubernetes.io/ingress-name": need.name}
     groups = [neg for backend in backends for neg in _groups(place, backend)]
     scheme = "INTERNAL_MANAGED" if internal else "EXTERNAL"
     scope = f"regions/{place.region}" if internal else "global"
@@ -82,24 +82,24 @@ def _ingress(place: Place, one: Wanted) -> Iterator[CloudResource]:
     yield firewall(place, f"k8s-fw-l7--{place.uid[:16]}", {}, _PROBES, ports)
 
 
-def _gateway(place: Place, one: Wanted) -> Iterator[CloudResource]:
-    regional = one.class_name in ("gke-l7-rilb", "gke-l7-regional-external-managed")
-    namespace, _, name = one.name.partition("/")
+def _gateway(place: Place, request: Wanted) -> Iterator[CloudResource]:
+    regional = request.class_name in ("gke-l7-rilb", "gke-l7-regional-external-managed")
+    namespace, _, name = request.name.partition("/")
     prefix = f"gkegw1-{_letters(place.uid, 4)}"
-    groups = [neg for backend in one.backends for neg in _groups(place, backend)]
+    groups = [neg for backend in request.backends for neg in _groups(place, backend)]
     scope = f"regions/{place.region}" if regional else "global"
-    about = {"networking.gke.io/gateway": one.name}
+    about = {"networking.gke.io/gateway": request.name}
 
     def own(*parts: str) -> str:
         return f"{prefix}-{'-'.join(_trimmed(36, *parts))}-{_letters(';'.join(parts), 12)}"
 
-    names = [own(*service.split("/"), str(port)) for service, port in one.backends]
+    names = [own(*service.split("/"), str(port)) for service, port in request.backends]
     yield from groups
-    yield from _chain(place, scope, _GATEWAYS[one.class_name], about, names, groups,
+    yield from _chain(place, scope, _GATEWAYS[request.class_name], about, names, groups,
                       [own(namespace, name)] * 3)  # fmt: skip
     where = place.region if regional else "global"
     network = place.network.rpartition("/")[2]
-    ports = [str(port) for port in sorted({port for _, port in one.backends})]
+    ports = [str(port) for port in sorted({port for _, port in request.backends})]
     yield firewall(place, f"{prefix}-l7-{network}-{where}"[:63], {}, _PROBES, ports)
 
 
@@ -133,10 +133,10 @@ def _chain(
     """Health checks, backend services with their groups, URL map, proxy, forwarding rule: each
     prevents the deletion of the previous one. `names`: those of the last three."""
     start, description = f"projects/{place.project}/{scope}", json.dumps(about)
-    each = len(place.zones)
+    shares = len(place.zones)
     services = [f"{start}/backendServices/{name}" for name in backends]
     for number, name in enumerate(backends):
-        check, own = f"{start}/healthChecks/{name}", groups[number * each :][:each]
+        check, own = f"{start}/healthChecks/{name}", groups[number * shares :][:shares]
         yield new(check, "compute.healthChecks", "health check", {"type": "HTTP"})
         body = {
             "loadBalancingScheme": scheme,
@@ -210,4 +210,4 @@ def _trimmed(most: int, *labels: str) -> list[str]:
 def _letters(of: str, count: int) -> str:
     """A hash of letters and digits."""
     known = "0123456789abcdefghijklmnopqrstuvwxyz"
-    return "".join(known[each % 36] for each in hashlib.sha256(of.encode()).digest()[:count])
+    return "".join(known[digit % 36] for digit in hashlib.sha256(of.encode()).digest()[:count])

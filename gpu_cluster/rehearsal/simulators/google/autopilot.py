@@ -174,21 +174,21 @@ def autopilot_groups(
                 "cloud.google.com/gke-gpu-driver-version": "default",
             }
             whole = GpuRequestShape(accelerator=accelerator.name)
-            theirs = [one for one in sorted(wanted) if one.accelerator == accelerator.name]
+            theirs = [need for need in sorted(wanted) if need.accelerator == accelerator.name]
             for shape in [whole, *theirs]:
                 name = f"autopilot-{accelerator.name}-{count}{_suffix(shape)}"[:_LONGEST]
-                there = reserved(shape.reservation) if shape.reservation else None
-                held = machine_type(there.type) if there else None
-                if there and held and count in gpu_counts_for(held.name, accelerator.name):
-                    has = there.gpus or int(held.gpus)
+                reservation = reserved(shape.reservation) if shape.reservation else None
+                node = machine_type(reservation.type) if reservation else None
+                if reservation and node and count in gpu_counts_for(node.name, accelerator.name):
+                    has = reservation.gpus or int(node.gpus)
                     if has != count:
                         continue  # its machines have exactly this number of GPUs
                 for spot in (False, True) if not shape.reservation else (False,):
                     found.append(
                         _group(
                             f"{name}-spot" if spot else name,
-                            held or machine,
-                            there.zone if there else zones[0],
+                            node or machine,
+                            reservation.zone if reservation else zones[0],
                             labels | _labels(shape),
                             accelerator,
                             count,

@@ -100,8 +100,8 @@ def why_not_mounted(
     if mount.driver != DRIVER:
         return f"bucket {bucket}: GKE has no driver {mount.driver}"
     addons = cluster.state.get("addonsConfig") or {}
-    there = (addons.get("gcsFuseCsiDriverConfig") or {}).get("enabled")
-    if not there and not (cluster.state.get("autopilot") or {}).get("enabled"):
+    enabled = (addons.get("gcsFuseCsiDriverConfig") or {}).get("enabled")
+    if not enabled and not (cluster.state.get("autopilot") or {}).get("enabled"):
         return f"bucket {bucket}: the cluster has no Cloud Storage FUSE driver (gcsFuseCsiDriver)"
     if mount.annotations.get("gke-gcsfuse/volumes") != "true":
         return (

@@ -122,8 +122,8 @@ class GoogleCloud(CloudState):
                         )
                     )
             groups += [
-                compute_classes.group(one, self.resources[one.pool.parent or ""], one.pool)
-                for one in auto.values()
+                compute_classes.group(item, self.resources[item.pool.parent or ""], item.pool)
+                for item in auto.values()
             ]
             return groups
 
@@ -141,7 +141,7 @@ class GoogleCloud(CloudState):
     def starts(self, group: str) -> bool:
         """Implements `rehearsal.simulators.cloud.ClassScaler`."""
         with self.lock:
-            candidates = {one.pool.state["name"]: one.pool for one in self._candidates().values()}
+            candidates = {row.pool.state["name"]: row.pool for row in self._candidates().values()}
             if (pool := self._pool(group) or candidates.get(group)) is None:
                 return False
             try:
@@ -153,13 +153,13 @@ class GoogleCloud(CloudState):
     def _candidates(self) -> dict[str, compute_classes.Candidate]:
         """Full name of a node pool -> the class's priority for which GKE creates it."""
         return {
-            one.pool.identity: one
+            candidate.pool.identity: candidate
             for cluster in self.of(CLUSTER) if self._classes
-            for one in compute_classes.candidates(self, cluster, self._classes)[0]
+            for candidate in compute_classes.candidates(self, cluster, self._classes)[0]
         }  # fmt: skip
 
     def _pool(self, group: str) -> CloudResource | None:
-        return next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
+        return next((pool for pool in self.of(NODE_POOL) if pool.state["name"] == group), None)
 
     def set_size(self, group: str, nodes: int) -> None:
         """Implements `rehearsal.simulators.cloud.Cloud`."""
@@ -186,7 +186,7 @@ class GoogleCloud(CloudState):
                 elif not nodes and pool.state["autoscaling"].get("autoprovisioned"):
                     self.remove(pool.identity)  # GKE keeps no empty pool that it created
                 return
-            known = {each.name: each for each in self.node_groups()}
+            known = {group.name: group for group in self.node_groups()}
             if nodes > self.auto_nodes.get(group, 0):
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
@@ -363,7 +363,7 @@ class GoogleCloud(CloudState):
     def _short_of(
         self, pool: CloudResource, more: int, zone: str, besides: str = ""
     ) -> Stock | None:
-        pools = [one for one in self.pools() if one.identity != besides]
+        pools = [pool for pool in self.pools() if pool.identity != besides]
         return short_of(self.stock, pools, pool, more, zone, self.placed + self.in_zones)
 
     def check_start(self, pool: CloudResource, wanted: int, zone: str = "") -> None:
@@ -374,9 +374,9 @@ class GoogleCloud(CloudState):
             return
         check_boot_disk(pool.state["config"])
         zones, more = [zone] if zone else pool.state["locations"], wanted - pool.nodes
-        for number, each in enumerate(zones):
+        for number, place in enumerate(zones):
             if share := (more + len(zones) - 1 - number) // len(zones):
-                self._check_stock(pool, share, each)
+                self._check_stock(pool, share, place)
         cluster = self.resources[pool.parent or ""]
         compute_classes.check_limits(cluster, self.pools(), pool, wanted)
         self._check_allowed(pool, wanted)
@@ -391,10 +391,10 @@ class GoogleCloud(CloudState):
             return
         name = (cluster.state.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName")
         ranges = {row["rangeName"]: row for row in subnetwork.state.get("secondaryIpRanges") or ()}
-        counts = [(each, each.nodes) for each in self.pools() if each.parent == cluster.identity]
+        counts = [(pool, pool.nodes) for pool in self.pools() if pool.parent == cluster.identity]
         counts.append((pool, more))
         pods = sum(
-            count * (1 << (2 * max_pods(each.state) - 1).bit_length()) for each, count in counts
+            count * (1 << (2 * max_pods(pool.state) - 1).bit_length()) for pool, count in counts
         )
         uses = [(subnetwork.state["ipCidrRange"], sum(count for _, count in counts) + 4, "")]
         uses += [(ranges[name]["ipCidrRange"], pods, f"-{name}")] if name in ranges else []

@@ -40,7 +40,7 @@ class Collection:
 
     def mask(self, call: Call, state: dict[str, Any]) -> Sequence[str]:
         """The fields that a patch names."""
-        return [one for one in call.query.get("updateMask", "").split(",") if one]
+        return [path for path in call.query.get("updateMask", "").split(",") if path]
 
     def check(self, state: dict[str, Any]) -> None:
         """Raises ApiError if the API refuses this new or changed state."""
@@ -80,7 +80,7 @@ class Collection:
 
     def list(self, call: Call) -> dict[str, Any]:
         inside = f"{self.name(call)}/"
-        states = [one.state for one in call.cloud.of(self.token) if one.identity.startswith(inside)]
+        states = [row.state for row in call.cloud.of(self.token) if row.identity.startswith(inside)]
         return call.page(self.rows or self.method.rpartition(".")[2], states, self.most)
 
     def patch(self, call: Call) -> dict[str, Any]:

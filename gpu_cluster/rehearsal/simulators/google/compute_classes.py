@@ -56,8 +56,8 @@ def candidates(
     """The pools of all classes, and the classes' errors, one line each, with GKE's messages."""
     found: list[Candidate] = []
     wrong: list[str] = []
-    for each in classes:
-        name, spec = each["metadata"]["name"], each["spec"]
+    for row in classes:
+        name, spec = row["metadata"]["name"], row["spec"]
         if not (spec.get("nodePoolAutoCreation") or {}).get("enabled"):
             wrong.append(
                 f"compute class {name}: Crd with NAP disabled should have at least one matching "
@@ -110,9 +110,9 @@ def check_limits(
     if (limit := limits(cluster.state).get(accelerator)) is None:
         return
     used = wanted * (accelerator_of(pool.state) or (None, 0))[1] + sum(
-        one.nodes * (accelerator_of(one.state) or (None, 0))[1]
-        for one in pools
-        if one.identity != pool.identity and _accelerator(one) == accelerator
+        row.nodes * (accelerator_of(row.state) or (None, 0))[1]
+        for row in pools
+        if row.identity != pool.identity and _accelerator(row) == accelerator
     )
     if used > limit:
         # no.scale.up.nap.pod.gpu.no.limit.defined and max.limit.reached of the visibility log.
@@ -148,33 +148,33 @@ class _Rule:
         migrates = (self.spec.get("activeMigration") or {}).get("optimizeRulePriority", False)
         for zone in zones:
             for path in reservation or [""]:
-                held = reserved.found_in(cloud, path, project, zone) if path else None
-                state = self._with(held).state(cluster, zone, path)
+                row = reserved.found_in(cloud, path, project, zone) if path else None
+                state = self._with(row).state(cluster, zone, path)
                 pool = node_pools.drafted(cloud, cluster, state)
                 check_boot_disk(pool.state["config"])
                 yield Candidate(
                     pool=pool, choice=Choice(of=self.name, rank=self.rank, migrates=bool(migrates))
                 )
 
-    def _with(self, held: Reservation | None) -> "_Rule":
+    def _with(self, row: Reservation | None) -> "_Rule":
         """The priority with the machine type of its reservation; raises ApiError if it names
         another one, or another family (reservation_utils.go and matcher.go)."""
-        if held is None:
+        if row is None:
             return self
         if wanted := self.rule.get("machineType"):
-            what, has = "type mismatch,", held.type
+            what, has = "type mismatch,", row.type
         else:
             wanted, what = self.rule["machineFamily"], "family mismatch:"
-            has = held.type.partition("-")[0]
+            has = row.type.partition("-")[0]
         if wanted != has:
             raise _incompatible(
-                held.name,
-                f"in zone {held.zone}: machine {what} requested {wanted}, reservation has {has}",
+                row.name,
+                f"in zone {row.zone}: machine {what} requested {wanted}, reservation has {has}",
             )
         if "machineType" in self.rule:
             return self
-        rule = replace(self, rule={**self.rule, "machineType": held.type})
-        rule.offered([held.zone])
+        rule = replace(self, rule={**self.rule, "machineType": row.type})
+        rule.offered([row.zone])
         return rule
 
     def _reservation(self) -> list[str]:
@@ -190,7 +190,7 @@ class _Rule:
                 400,
                 "missing machineType and machineFamily, unable to define reservation compatibility",
             )
-        return [_path(one) for one in given["specific"]]
+        return [_path(entry) for entry in given["specific"]]
 
     def _zones(self, cluster: CloudResource, reservation: Sequence[str]) -> list[str]:
         state, location = cluster.state, self.rule.get("location") or {}
@@ -198,7 +198,7 @@ class _Rule:
         chosen = location.get("zones") or default.get("zones")
         if reservation:
             specific = self.rule["reservations"]["specific"]
-            chosen = [zone for one in specific for zone in one.get("zones", ())]
+            chosen = [zone for entry in specific for zone in entry.get("zones", ())]
         scaling = state.get("autoscaling") or {}
         own = scaling.get("autoprovisioningLocations") or state["locations"]
         region = region_of(state["location"])
@@ -224,7 +224,7 @@ class _Rule:
             raise ApiError(
                 404, f'Reservation "{reservation[0]}" either does not exist or not accessible.'
             )
-        named = any("zones" in one for one in self.rule["reservations"]["specific"])
+        named = any("zones" in entry for entry in self.rule["reservations"]["specific"])
         if named and (lacking := [zone for zone in zones if zone not in found]):
             raise ApiError(400, f"Reservation is missing in specified zone {lacking[0]}")
         return found

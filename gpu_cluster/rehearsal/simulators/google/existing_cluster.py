@@ -30,7 +30,7 @@ def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
     bindings = [{"role": role, "members": [f"serviceAccount:{nodes}"]} for role in _ROLES]
     cloud.policies[project] = {"version": 1, "bindings": bindings}
     place = f"{project}/locations/{cluster.location}"
-    pods, services = (each["rangeName"] for each in subnetwork.state["secondaryIpRanges"][:2])
+    pods, services = (block["rangeName"] for block in subnetwork.state["secondaryIpRanges"][:2])
     body: dict[str, Any] = {
         "name": cluster.name,
         "network": subnetwork.state["network"],

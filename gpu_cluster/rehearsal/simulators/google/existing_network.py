@@ -23,56 +23,56 @@ from gpu_cluster.rehearsal.simulators.google.state import CloudState
 from gpu_cluster.rehearsal.simulators.google_inventory import Networks, Subnetwork
 
 
-def lay_out(cloud: CloudState, there: Networks) -> None:
+def lay_out(cloud: CloudState, nets: Networks) -> None:
     """Creates the networks; raises ApiError for impossible subnetworks."""
-    by_network = sorted(there.subnetworks, key=_network)
+    by_network = sorted(nets.subnetworks, key=_network)
     for network, inside in groupby(by_network, key=_network):
         _lay_out(cloud, network, list(inside))
-    hosts = sorted({one.project for one in there.subnetworks} - {there.service_project})
+    hosts = sorted({net.project for net in nets.subnetworks} - {nets.service_project})
     for host in hosts:
-        if "attachment" not in there.missing:
-            cloud.host_projects[there.service_project] = host
-        if "hostServiceAgentUser" not in there.missing:
+        if "attachment" not in nets.missing:
+            cloud.host_projects[nets.service_project] = host
+        if "hostServiceAgentUser" not in nets.missing:
             cloud.policies[f"projects/{host}"] = _policy(HOST_USER, [GKE_AGENT])
-    for one in there.subnetworks:
-        if one.project in hosts and "networkUser" not in there.missing:
-            name = f"projects/{one.project}/regions/{one.region}/subnetworks/{one.name}"
+    for part in nets.subnetworks:
+        if part.project in hosts and "networkUser" not in nets.missing:
+            name = f"projects/{part.project}/regions/{part.region}/subnetworks/{part.name}"
             cloud.policies[name] = _policy(NETWORK_USER, [GKE_AGENT, APIS_AGENT])
 
 
-def _network(one: Subnetwork) -> str:
-    return f"projects/{one.project}/global/networks/{one.vpc}"
+def _network(subnetwork: Subnetwork) -> str:
+    return f"projects/{subnetwork.project}/global/networks/{subnetwork.vpc}"
 
 
 def _lay_out(cloud: CloudState, network: str, inside: Sequence[Subnetwork]) -> None:
     project, name = network.split("/")[1], network.rpartition("/")[2]
     body: dict[str, Any] = {"name": name, "autoCreateSubnetworks": False}
     _insert(cloud, networks, f"projects/{project}/global/networks", body)
-    for one in inside:
+    for net in inside:
         body = {
-            "name": one.name,
+            "name": net.name,
             "network": network,
-            "ipCidrRange": str(one.cidr),
-            "privateIpGoogleAccess": one.out in ("nat", "google"),
+            "ipCidrRange": str(net.cidr),
+            "privateIpGoogleAccess": net.out in ("nat", "google"),
             "secondaryIpRanges": [
                 {"rangeName": label, "ipCidrRange": str(block)}
-                for label, block in one.ranges.items()
+                for label, block in net.ranges.items()
             ],
         }
-        _insert(cloud, subnetworks, f"projects/{project}/regions/{one.region}/subnetworks", body)
-    if any(one.out == "firewall" for one in inside):
+        _insert(cloud, subnetworks, f"projects/{project}/regions/{net.region}/subnetworks", body)
+    if any(subnetwork.out == "firewall" for subnetwork in inside):
         identity = f"projects/{project}/global/routes/{name}-out"
         hop = {"destRange": "0.0.0.0/0", "priority": 900, "nextHopIlb": str(inside[0].cidr[-3])}
         route = {"network": LINK + network, **hop}
         cloud.resources[identity] = resources.new(
             identity, routes.TOKEN, "route", route, uses=[network]
         )
-    for region in sorted({one.region for one in inside if one.out == "nat"}):
+    for region in sorted({part.region for part in inside if part.out == "nat"}):
         place = f"projects/{project}/regions/{region}"
         listed = [
-            {"name": f"{place}/subnetworks/{one.name}", "sourceIpRangesToNat": ["ALL_IP_RANGES"]}
-            for one in inside
-            if one.region == region and one.out == "nat"
+            {"name": f"{place}/subnetworks/{net.name}", "sourceIpRangesToNat": ["ALL_IP_RANGES"]}
+            for net in inside
+            if net.region == region and net.out == "nat"
         ]
         nat = {
             "name": "out",

@@ -127,10 +127,10 @@ class Operations:
 
     def running(self, target: str) -> Operation | None:
         """An operation that a thread carries out on the resource, its parent or its child."""
-        for one in self.all():
-            short, long = sorted((f"{one.target}/", f"{target}/"), key=len)
-            if one.runs and not one.done.is_set() and long.startswith(short):
-                return one
+        for operation in self.all():
+            short, long = sorted((f"{operation.target}/", f"{target}/"), key=len)
+            if operation.runs and not operation.done.is_set() and long.startswith(short):
+                return operation
         return None
 
     def get(self, identity: str) -> Operation:

@@ -41,7 +41,7 @@ def change(call: Call, policy: Mapping[str, Any], stale: int) -> dict[str, Any]:
             reason="aborted" if stale == 409 else "",
             status="ABORTED" if stale == 409 else "",
         )
-    known = {member for one in before.get("bindings", ()) for member in one["members"]}
+    known = {member for binding in before.get("bindings", ()) for member in binding["members"]}
     bindings = []
     for binding in wanted.get("bindings", ()):
         if not _ROLE.fullmatch(binding.get("role", "")):
@@ -53,7 +53,7 @@ def change(call: Call, policy: Mapping[str, Any], stale: int) -> dict[str, Any]:
                 call.cloud.check_member(member, call.name.split("/")[1])
         if binding.get("members"):
             bindings.append(binding | {"members": sorted(set(binding["members"]))})
-    conditions = any("condition" in one for one in bindings)
+    conditions = any("condition" in row for row in bindings)
     if conditions and wanted.get("version", 1) < 3:
         raise bad_request("Conditions need a policy of version 3")
     call.cloud.policies[call.name] = {
@@ -73,7 +73,7 @@ def forget_account(cloud: CloudState, email: str, number: str) -> None:
     gone, mark = f"serviceAccount:{email}", f"deleted:serviceAccount:{email}?uid={number}"
     for policy in cloud.policies.values():
         for binding in policy.get("bindings", ()):
-            binding["members"] = [mark if one == gone else one for one in binding["members"]]
+            binding["members"] = [mark if name == gone else name for name in binding["members"]]
 
 
 _OWNERS = {"/serviceAccounts/": " of a service account", "/b/": " of a bucket"}

@@ -39,7 +39,7 @@ def _services(call: Call) -> dict[str, Any]:
     wanted = call.query.get("filter", "")
     if wanted not in ("", "state:ENABLED"):
         raise bad_request(f"a rehearsal does not simulate the filter '{wanted}'")
-    names = sorted(one.identity for one in call.cloud.of(SERVICE))
+    names = sorted(service.identity for service in call.cloud.of(SERVICE))
     inside = [name for name in names if name.startswith(f"{call.name}/")]
     return call.page("services", [_state(call, name) for name in inside], 50)
 

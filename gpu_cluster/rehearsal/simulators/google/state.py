@@ -115,7 +115,7 @@ class CloudState(ABC):
     def remove(self, identity: str) -> None:
         """Deletes the resource together with its parts."""
         del self.resources[identity]
-        for child in [one for one in self.resources.values() if one.parent == identity]:
+        for child in [item for item in self.resources.values() if item.parent == identity]:
             if child.identity in self.resources:
                 self.remove(child.identity)
 
@@ -137,7 +137,7 @@ class CloudState(ABC):
         raise bad_request(f"Service account '{email}' does not exist")
 
     def _accounts(self) -> set[str]:
-        return {one.state["email"] for one in self.of("iam.serviceAccounts")} | self.accounts
+        return {row.state["email"] for row in self.of("iam.serviceAccounts")} | self.accounts
 
     def check_member(self, member: str, project: str) -> None:
         """Raises ApiError if an IAM member does not exist."""

@@ -33,7 +33,7 @@ def short_of(
     for row in stock:
         if not _covers(row, pool) or row.zone not in ("", zone):
             continue
-        used = sum(_nodes(one, row.zone, placed) for one in pools if _covers(row, one))
+        used = sum(_nodes(pool, row.zone, placed) for pool in pools if _covers(row, pool))
         if more + used > row.nodes:
             return row
     return None

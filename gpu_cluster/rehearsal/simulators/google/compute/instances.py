@@ -69,7 +69,7 @@ def running(cloud: CloudState) -> Iterator[Running]:
     }
     with_pools = {pool.parent for pool in own}
     # Nodes without a pool belong to the cluster that creates its own nodes.
-    automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
+    automatic = [row.identity for row in cloud.of(CLUSTER) if row.identity not in with_pools]
     for name, group in groups.items():
         pool = pools.get(name)
         count = pool.nodes if pool else cloud.auto_nodes.get(name, 0)
@@ -93,40 +93,40 @@ def gpus_used(cloud: CloudState, metric: str, region: str | None, besides: str =
     nodes outside reservations, without the group `besides`. Without a region: in all metrics and
     regions. Call it with the cloud's lock held."""
     return reserved_gpus(cloud, metric if region else None, region) + sum(
-        one.count * one.gpus
-        for one in running(cloud)
-        if one.group != besides
-        and not one.reservation
-        and (region is None or (one.metric == metric and region_of(one.zone) == region))
+        row.count * row.gpus
+        for row in running(cloud)
+        if row.group != besides
+        and not row.reservation
+        and (region is None or (row.metric == metric and region_of(row.zone) == region))
     )
 
 
 def _rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
-    for each in running(call.cloud):
-        project, cluster = each.cluster.split("/")[1], each.cluster.rpartition("/")[2]
-        if project != call.path["project"] or zone not in (None, each.zone):
+    for item in running(call.cloud):
+        project, cluster = item.cluster.split("/")[1], item.cluster.rpartition("/")[2]
+        if project != call.path["project"] or zone not in (None, item.zone):
             continue
-        place = f"{LINK}projects/{project}/zones/{each.zone}"
-        machine = each.labels.get("node.kubernetes.io/instance-type", "")
+        place = f"{LINK}projects/{project}/zones/{item.zone}"
+        machine = item.labels.get("node.kubernetes.io/instance-type", "")
         row: dict[str, Any] = {
             "kind": "compute#instance",
             "status": "RUNNING",
             "zone": place,
             "machineType": f"{place}/machineTypes/{machine}",
-            "labels": {"goog-k8s-cluster-name": cluster, "goog-k8s-node-pool-name": each.group},
-            "scheduling": {"provisioningModel": each.model},
+            "labels": {"goog-k8s-cluster-name": cluster, "goog-k8s-node-pool-name": item.group},
+            "scheduling": {"provisioningModel": item.model},
         }
-        if each.accelerator:
-            kind = f"{place}/acceleratorTypes/{each.accelerator}"
-            row["guestAccelerators"] = [{"acceleratorType": kind, "acceleratorCount": each.gpus}]
-        if each.reservation:
+        if item.accelerator:
+            kind = f"{place}/acceleratorTypes/{item.accelerator}"
+            row["guestAccelerators"] = [{"acceleratorType": kind, "acceleratorCount": item.gpus}]
+        if item.reservation:
             row["reservationAffinity"] = {
                 "consumeReservationType": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",
-                "values": [each.reservation],
+                "values": [item.reservation],
             }
-        for number in range(each.count):
-            name = f"gke-{cluster}-{each.group}-{number}"
+        for number in range(item.count):
+            name = f"gke-{cluster}-{item.group}-{number}"
             yield {"name": name, "selfLink": f"{place}/instances/{name}", **row}
 
 

@@ -38,7 +38,7 @@ def _get(call: Call) -> dict[str, Any]:
 def _list(call: Call) -> dict[str, Any]:
     answer = resources.list_(call)
     answer["items"] = [
-        resources.row(call, _with_subnetworks(call, each)) for each in answer["items"]
+        resources.row(call, _with_subnetworks(call, network)) for network in answer["items"]
     ]
     return answer
 
@@ -46,9 +46,9 @@ def _list(call: Call) -> dict[str, Any]:
 def _with_subnetworks(call: Call, state: dict[str, Any]) -> dict[str, Any]:
     identity = full_name(call, state["selfLink"], "global/networks")
     inside = [
-        LINK + one.identity
-        for one in call.cloud.of("compute.subnetworks")
-        if identity in one.depends_on
+        LINK + subnetwork.identity
+        for subnetwork in call.cloud.of("compute.subnetworks")
+        if identity in subnetwork.depends_on
     ]
     return state | ({"subnetworks": inside} if inside else {})
 

@@ -136,13 +136,13 @@ def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
 
 def _cpu_quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
     rows = (
-        (one, machine_type(one.labels.get("node.kubernetes.io/instance-type", "")))
-        for one in instances.running(call.cloud)
-        if one.model == "STANDARD" and region in (None, region_of(one.zone))
+        (row, machine_type(row.labels.get("node.kubernetes.io/instance-type", "")))
+        for row in instances.running(call.cloud)
+        if row.model == "STANDARD" and region in (None, region_of(row.zone))
     )
     use = sum(
-        one.count * machine.vcpu
-        for one, machine in rows
+        item.count * machine.vcpu
+        for item, machine in rows
         if machine and (region is None or _cpu_metrics().get(machine.family) == metric)
     )
     limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
@@ -194,9 +194,9 @@ def _offered(
 
     def rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
         for name, zones in zones_of().items():
-            for each in sorted(zones):
-                if zone in (None, each):
-                    yield row(call, name, each)
+            for place in sorted(zones):
+                if zone in (None, place):
+                    yield row(call, name, place)
 
     return resources.reads(collection, rows)
 

@@ -17,20 +17,20 @@ def _rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
             yield _row(call, reservation, owner, name, number)
 
 
-def _row(call: Call, one: Reservation, owner: str, name: str, number: int) -> dict[str, Any]:
-    place = f"{LINK}projects/{owner}/zones/{one.zone}"
-    properties: dict[str, Any] = {"machineType": one.type}
-    if one.accelerator:
+def _row(call: Call, row: Reservation, owner: str, name: str, number: int) -> dict[str, Any]:
+    place = f"{LINK}projects/{owner}/zones/{row.zone}"
+    properties: dict[str, Any] = {"machineType": row.type}
+    if row.accelerator:
         properties["guestAccelerators"] = [
-            {"acceleratorType": one.accelerator, "acceleratorCount": one.gpus}
+            {"acceleratorType": row.accelerator, "acceleratorCount": row.gpus}
         ]
     shared: dict[str, Any] = {"shareType": "LOCAL"}
-    if one.shared_with:
+    if row.shared_with:
         shared = {
             "shareType": "SPECIFIC_PROJECTS",
-            "projectMap": {project: {"projectId": project} for project in one.shared_with},
+            "projectMap": {project: {"projectId": project} for project in row.shared_with},
         }
-    times = {"deleteAtTime": one.end.isoformat()} if one.end else {}
+    times = {"deleteAtTime": row.end.isoformat()} if row.end else {}
     return {
         "kind": "compute#reservation",
         "id": str(7_000_000_000_000_000 + number),
@@ -40,9 +40,9 @@ def _row(call: Call, one: Reservation, owner: str, name: str, number: int) -> di
         "status": "READY",
         "specificReservationRequired": True,
         "specificReservation": {
-            "count": str(one.count),
-            "inUseCount": str(used_of(call.cloud, one)),
-            "assuredCount": str(one.count),
+            "count": str(row.count),
+            "inUseCount": str(used_of(call.cloud, row)),
+            "assuredCount": str(row.count),
             "instanceProperties": properties,
         },
         "shareSettings": shared,

@@ -80,7 +80,7 @@ def list_(call: Call) -> dict[str, Any]:
         for identity, resource in sorted(call.cloud.resources.items())
         if identity.rpartition("/")[0] == call.name
     ]
-    found = [one for one in found if matches(one, call.query.get("filter", ""))]
+    found = [resource for resource in found if matches(resource, call.query.get("filter", ""))]
     return listed(call, f"{_kind(call.name.rpartition('/')[2])}List", found)
 
 
@@ -121,10 +121,10 @@ def aggregated(
     """One page of the rows of all zones and regions, grouped by location."""
     answer = listed(call, kind, rows)
     items: dict[str, dict[str, Any]] = {}
-    for one in answer["items"]:
-        link = one.get("zone") or one.get("region") or "global"
+    for entry in answer["items"]:
+        link = entry.get("zone") or entry.get("region") or "global"
         place = "/".join(link.split("/")[-2:])
-        items.setdefault(place, {collection: []})[collection].append(one)
+        items.setdefault(place, {collection: []})[collection].append(entry)
     return answer | {"items": items}
 
 
@@ -150,13 +150,13 @@ def reads(
 
     def found(call: Call, zone: str | None) -> list[dict[str, Any]]:
         wanted = call.query.get("filter", "")
-        return [one for one in rows(call, zone) if matches(one, wanted)]
+        return [resource for resource in rows(call, zone) if matches(resource, wanted)]
 
     def get_one(call: Call) -> dict[str, Any]:
         name = call.name.rpartition("/")[2]
-        for one in rows(call, call.path["zone"]):
-            if one["name"] == name:
-                return row(call, one)
+        for resource in rows(call, call.path["zone"]):
+            if resource["name"] == name:
+                return row(call, resource)
         raise not_found(call.name)
 
     def list_zone(call: Call) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def operation(call: Call, kind: str, target: str) -> dict[str, Any]:
 
 def row(call: Call, state: Mapping[str, Any]) -> dict[str, Any]:
     """A resource or a list in the form of this API version."""
-    return {name: shown(call, each) for name, each in state.items()}
+    return {name: shown(call, inner) for name, inner in state.items()}
 
 
 def shown(call: Call, value: Any) -> Any:
@@ -207,8 +207,8 @@ def shown(call: Call, value: Any) -> Any:
     if isinstance(value, str) and value.startswith(LINK):
         return value.replace("/v1/", f"/{call.version}/", 1)
     if isinstance(value, Mapping):
-        return {name: shown(call, each) for name, each in value.items()}
-    return [shown(call, each) for each in value] if isinstance(value, list) else value
+        return {name: shown(call, inner) for name, inner in value.items()}
+    return [shown(call, item) for item in value] if isinstance(value, list) else value
 
 
 def fingerprint(state: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ def _with_nats(call: Call, router: dict[str, Any]) -> list[str]:
         if name in names[:index]:
             raise invalid(f"resource.nats[{index}].name", name, "Two NATs have it")
     for nat in nats:
-        used += [full_name(call, each["name"], "") for each in nat.get("subnetworks", ())]
+        used += [full_name(call, net["name"], "") for net in nat.get("subnetworks", ())]
     if nats:
         router["nats"] = nats
     else:

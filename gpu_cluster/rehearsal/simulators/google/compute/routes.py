@@ -18,7 +18,7 @@ def _rows(call: Call) -> Iterator[dict[str, Any]]:
         if not network.identity.startswith(f"{place}/"):
             continue
         inside = [
-            one for one in call.cloud.of(subnetworks.TOKEN) if network.identity in one.depends_on
+            net for net in call.cloud.of(subnetworks.TOKEN) if network.identity in net.depends_on
         ]
         found = [
             {
@@ -29,12 +29,12 @@ def _rows(call: Call) -> Iterator[dict[str, Any]]:
             },
             *(
                 {
-                    "name": _name(one.identity),
-                    "destRange": one.state["ipCidrRange"],
+                    "name": _name(subnetwork.identity),
+                    "destRange": subnetwork.state["ipCidrRange"],
                     "priority": 0,
                     "nextHopNetwork": LINK + network.identity,
                 }
-                for one in inside
+                for subnetwork in inside
             ),
         ]
         for row in found:

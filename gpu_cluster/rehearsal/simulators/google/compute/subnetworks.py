@@ -77,9 +77,9 @@ def _check_ranges(call: Call, identity: str, network: str, state: Mapping[str, A
 
 def _ranges(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "ipCidrRange", state["ipCidrRange"]
-    for index, each in enumerate(state.get("secondaryIpRanges") or []):
-        if each.get("ipCidrRange"):
-            yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
+    for index, block in enumerate(state.get("secondaryIpRanges") or []):
+        if block.get("ipCidrRange"):
+            yield f"secondaryIpRanges[{index}].ipCidrRange", block["ipCidrRange"]
 
 
 def _expand(call: Call) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _patch(call: Call) -> dict[str, Any]:
 def _refuse_range_in_use(call: Call, old: CloudResource, new: Mapping[str, Any]) -> None:
     def named(state: Mapping[str, Any]) -> dict[str, Any]:
         ranges = state.get("secondaryIpRanges") or ()
-        return {each["rangeName"]: each.get("ipCidrRange") for each in ranges}
+        return {block["rangeName"]: block.get("ipCidrRange") for block in ranges}
 
     before, after = named(old.state), named(new)
     for cluster in call.cloud.of(CLUSTER):

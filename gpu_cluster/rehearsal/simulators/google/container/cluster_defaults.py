@@ -142,8 +142,8 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
     if not policy["useIpAliases"] or subnetwork not in cloud.resources:
         return policy
     ranges = {
-        each["rangeName"]: each.get("ipCidrRange", "")
-        for each in cloud.resources[subnetwork].state.get("secondaryIpRanges", ())
+        block["rangeName"]: block.get("ipCidrRange", "")
+        for block in cloud.resources[subnetwork].state.get("secondaryIpRanges", ())
     }
     for field, name in (
         ("clusterIpv4CidrBlock", "clusterSecondaryRangeName"),

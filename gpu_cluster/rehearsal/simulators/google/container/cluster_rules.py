@@ -64,7 +64,7 @@ def _check_subnetwork(state: Mapping[str, Any], subnetwork: CloudResource, uses:
     region = region_of(state["location"])
     if uses[1].split("/")[3] != region:
         raise bad_request(f"Subnetwork '{uses[1]}' is not in region '{region}'")
-    ranges = {each["rangeName"] for each in subnetwork.state.get("secondaryIpRanges", [])}
+    ranges = {block["rangeName"] for block in subnetwork.state.get("secondaryIpRanges", [])}
     policy = state.get("ipAllocationPolicy") or {}
     for use, label in (
         ("Pod", policy.get("clusterSecondaryRangeName")),
@@ -101,12 +101,12 @@ def _check_private(state: Mapping[str, Any], subnetwork: CloudResource) -> None:
     authorized = endpoints.get("authorizedNetworksConfig") or {}
     if private and not authorized.get("enabled"):
         raise bad_request("enablePrivateEndpoint requires masterAuthorizedNetworksConfig")
-    for each in authorized.get("cidrBlocks") or ():
+    for item in authorized.get("cidrBlocks") or ():
         try:
-            network = ipaddress.ip_network(each.get("cidrBlock", ""))
+            network = ipaddress.ip_network(item.get("cidrBlock", ""))
         except ValueError:
             raise bad_request(
-                f"authorized network '{each.get('cidrBlock', '')}' is not a valid network such as "
+                f"authorized network '{item.get('cidrBlock', '')}' is not a valid network such as "
                 "10.0.0.0/8"
             ) from None
         if private and network.is_global:
@@ -117,7 +117,7 @@ def _check_private(state: Mapping[str, Any], subnetwork: CloudResource) -> None:
     if not (block := (state.get("privateClusterConfig") or {}).get("masterIpv4CidrBlock")):
         return
     ranges = [subnetwork.state["ipCidrRange"]]
-    ranges += [each["ipCidrRange"] for each in subnetwork.state.get("secondaryIpRanges", [])]
+    ranges += [block["ipCidrRange"] for block in subnetwork.state.get("secondaryIpRanges", [])]
     for other in ranges:
         if ipaddress.ip_network(block).overlaps(ipaddress.ip_network(other)):
             raise bad_request(

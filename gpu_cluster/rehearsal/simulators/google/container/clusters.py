@@ -123,7 +123,7 @@ def _booted(cloud: CloudState, cluster: CloudResource) -> None:
 
 def shown(call: Call, cluster: CloudResource) -> dict[str, Any]:
     """A cluster in the API's form, with its pools."""
-    pools = [each for each in call.cloud.of(NODE_POOL) if each.parent == cluster.identity]
+    pools = [pool for pool in call.cloud.of(NODE_POOL) if pool.parent == cluster.identity]
     rows = [node_pools.shown(call, pool) for pool in pools]
     nodes = sum(pool.nodes for pool in pools)
     busy = cluster.state["status"] == "RUNNING" and call.cloud.operations.running(cluster.identity)

@@ -120,9 +120,9 @@ def _duration(settings: Mapping[str, Any], nodes: int, more: int) -> float:
     rollout = settings.get("blueGreenSettings") or {}
     batch = rollout.get("standardRolloutPolicy") or {}
     size = batch.get("batchNodeCount") or nodes * batch.get("batchPercentage", 0) or 1
-    each = NODE_SECONDS + _seconds(batch.get("batchSoakDuration", "0s"))
+    seconds = NODE_SECONDS + _seconds(batch.get("batchSoakDuration", "0s"))
     soak = _seconds(rollout.get("nodePoolSoakDuration", "3600s"))
-    return NODE_SECONDS + ceil(nodes / size) * each + soak
+    return NODE_SECONDS + ceil(nodes / size) * seconds + soak
 
 
 def _seconds(duration: str) -> float:
@@ -141,7 +141,7 @@ def _recycle(cloud: CloudState, pool: CloudResource, revision: int, nodes: int) 
 
 def _surge(pool: CloudResource, more: int) -> None:
     pool.surging, pool.kept_nodes, pool.nodes = (
-        each + more for each in (pool.surging, pool.kept_nodes, pool.nodes)
+        nodes + more for nodes in (pool.surging, pool.kept_nodes, pool.nodes)
     )
 
 

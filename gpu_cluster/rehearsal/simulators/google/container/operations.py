@@ -95,19 +95,19 @@ def without_defaults(value: Any) -> Any:
     """The message in the form of Google's newer APIs: without false, 0 and empties but blocks."""
     if isinstance(value, Mapping):
         return {
-            name: without_defaults(each)
-            for name, each in value.items()
-            if each or isinstance(each, Mapping)
+            name: without_defaults(inner)
+            for name, inner in value.items()
+            if inner or isinstance(inner, Mapping)
         }
-    return [without_defaults(each) for each in value] if isinstance(value, list) else value
+    return [without_defaults(item) for item in value] if isinstance(value, list) else value
 
 
 def _list(call: Call) -> dict[str, Any]:
     scope = call.name.removesuffix("/operations")
     found = [
-        one.body(call.base)
-        for one in call.cloud.operations.all()
-        if one.form == "container" and (one.scope == scope or scope.endswith("/locations/-"))
+        item.body(call.base)
+        for item in call.cloud.operations.all()
+        if item.form == "container" and (item.scope == scope or scope.endswith("/locations/-"))
     ]
     return {"operations": found} if found else {}
 

@@ -59,17 +59,17 @@ def check_start(cloud: CloudState, pool: CloudResource, wanted: int) -> None:
     if not (path := affinity(pool.state)):
         return
     project = pool.identity.split("/")[1]
-    there = [found_in(cloud, path, project, zone) for zone in pool.state["locations"]]
-    found = [one for one in there if one is not None]
+    reservations = [found_in(cloud, path, project, zone) for zone in pool.state["locations"]]
+    found = [reservation for reservation in reservations if reservation is not None]
     if not found:
         raise ApiError(404, f"Specified reservations [{path}] do not exist.")
-    if not any(_fits(one, pool.state) for one in found):
-        held = ", ".join(_machine(one) for one in found)
+    if not any(_fits(row, pool.state) for row in found):
+        what = ", ".join(_machine(item) for item in found)
         raise ApiError(
-            412, f"No available resources in specified reservations '{path}' ({held}, and the pool "
+            412, f"No available resources in specified reservations '{path}' ({what}, and the pool "
             f"has {_wanted(pool.state)})"
         )  # fmt: skip
-    free = sum(_free(cloud, one, pool.state, besides=pool.identity) for one in found)
+    free = sum(_free(cloud, row, pool.state, besides=pool.identity) for row in found)
     if wanted > free:
         raise ApiError(
             412,
@@ -82,35 +82,35 @@ def in_region(cloud: CloudState, path: str, project: str, region: str) -> Reserv
     """The reservation in a zone of this region, if it exists and the project may use it."""
     zones = dict.fromkeys(reservation.zone for reservation in cloud.reservations)
     found = (found_in(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
-    return next((one for one in found if one is not None), None)
+    return next((reservation for reservation in found if reservation is not None), None)
 
 
 def found_in(cloud: CloudState, path: str, project: str, zone: str) -> Reservation | None:
     """The reservation in this zone, if it exists and the project may use it."""
     whole, _, block = path.partition(_BLOCKS)
     block = block.partition("/")[0]
-    for one in cloud.reservations:
-        owner, name = owner_of(one, project)
+    for row in cloud.reservations:
+        owner, name = owner_of(row, project)
         meant = whole in (name, f"projects/{owner}/reservations/{name}")
         # A plain name refers to a reservation of the project itself.
-        mine = owner == project or ("/" in whole and project in one.shared_with)
-        if meant and mine and one.zone == zone and (not block or block in one.blocks):
-            return one
+        mine = owner == project or ("/" in whole and project in row.shared_with)
+        if meant and mine and row.zone == zone and (not block or block in row.blocks):
+            return row
     return None
 
 
-def owner_of(one: Reservation, project: str) -> tuple[str, str]:
+def owner_of(reservation: Reservation, project: str) -> tuple[str, str]:
     """Project and name; a reservation without a project belongs to the caller's."""
-    parts = one.name.split("/")
-    return (parts[1], parts[3]) if len(parts) == 4 else (project, one.name)
+    parts = reservation.name.split("/")
+    return (parts[1], parts[3]) if len(parts) == 4 else (project, reservation.name)
 
 
-def _fits(one: Reservation, state: Mapping[str, Any]) -> bool:
-    return _machine(one) == _wanted(state)
+def _fits(reservation: Reservation, state: Mapping[str, Any]) -> bool:
+    return _machine(reservation) == _wanted(state)
 
 
-def _machine(one: Reservation) -> str:
-    return f"{one.type} with {one.gpus} {one.accelerator}" if one.accelerator else one.type
+def _machine(row: Reservation) -> str:
+    return f"{row.type} with {row.gpus} {row.accelerator}" if row.accelerator else row.type
 
 
 def _wanted(state: Mapping[str, Any]) -> str:
@@ -119,19 +119,19 @@ def _wanted(state: Mapping[str, Any]) -> str:
     return f"{machine} with {found[1]} {found[0].name}" if found and attached else machine
 
 
-def _free(cloud: CloudState, one: Reservation, state: Mapping[str, Any], besides: str = "") -> int:
-    return max(one.count - used_of(cloud, one, besides), 0) if _fits(one, state) else 0
+def _free(cloud: CloudState, row: Reservation, state: Mapping[str, Any], besides: str = "") -> int:
+    return max(row.count - used_of(cloud, row, besides), 0) if _fits(row, state) else 0
 
 
-def used_of(cloud: CloudState, one: Reservation, besides: str = "") -> int:
+def used_of(cloud: CloudState, reservation: Reservation, besides: str = "") -> int:
     """The machines of a reservation in use: by others, and by node pools."""
-    used = one.used
+    used = reservation.used
     for pool in cloud.pools():
         path, zones = affinity(pool.state), pool.state["locations"]
-        if not path or one.zone not in zones or pool.identity == besides:
+        if not path or reservation.zone not in zones or pool.identity == besides:
             continue
-        if found_in(cloud, path, pool.identity.split("/")[1], one.zone) is one:
-            number = zones.index(one.zone)
+        if found_in(cloud, path, pool.identity.split("/")[1], reservation.zone) is reservation:
+            number = zones.index(reservation.zone)
             used += pool.nodes // len(zones) + (number < pool.nodes % len(zones))
     return used
 

@@ -89,7 +89,7 @@ def _has_nat(cloud: CloudState, network: str, subnetwork: str) -> bool:
         if network not in router.depends_on or not router.identity.startswith(f"{place}/"):
             continue
         for nat in router.state.get("nats", ()):
-            listed = [one["name"].partition("/v1/")[2] for one in nat.get("subnetworks", ())]
+            listed = [net["name"].partition("/v1/")[2] for net in nat.get("subnetworks", ())]
             if not listed or subnetwork in listed:
                 return True
     return False
