@@ -183,7 +183,7 @@ class BatchArgs(Checked):
                 raise refuse(("queues", name))(reason)
             for team, its in teams.items():
                 for key in ("pools", "namespaces"):
-                    if both := [one for one in getattr(queue, key) if one in getattr(its, key)]:
+                    if both := [item for item in getattr(queue, key) if item in getattr(its, key)]:
                         raise refuse(("queues", name, key), both[0])(
                             f"belongs to team {team}; drop it, or make the queue a team too"
                         )

@@ -151,11 +151,11 @@ class EksKubeletArgs(Checked):
     @rule
     def _check_soft(self) -> Iterator[Refusal]:
         soft, grace = self.eviction_soft, self.eviction_soft_grace_period
-        for key, one, partner, other in (
+        for key, values, partner, other in (
             ("evictionSoft", soft, "evictionSoftGracePeriod", grace),
             ("evictionSoftGracePeriod", grace, "evictionSoft", soft),
         ):
-            for signal in one.keys() - other:
+            for signal in values.keys() - other:
                 reason = f"the kubelet also needs it in {partner}"
                 yield refuse((key, signal))(reason, remedy="add it there")
 

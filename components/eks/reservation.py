@@ -157,8 +157,8 @@ def check_region(reservation: str | None, region: str) -> None:
     """Raises ValueError for a resource group in another region."""
     if reservation is None or not is_group(reservation):
         return
-    there = reservation.split(":")[3]
-    if there != region:
+    zone = reservation.split(":")[3]
+    if zone != region:
         raise refuse("reservation", reservation)(
-            f"is a resource group of {there}, and aws:region is {region}; name one of {region}"
+            f"is a resource group of {zone}, and aws:region is {region}; name one of {region}"
         )

@@ -196,8 +196,8 @@ def resolve(
         )
     if isinstance(cluster, EksExistingClusterArgs):
         for key, of in (("gpuPools", pools), ("cluster.cpuPools", cluster.cpu_pools)):
-            for name, each in of.items():
-                refusals.each(partial(check_existing, f"{NAMESPACE}:{key}.{name}", each, cluster))
+            for name, args in of.items():
+                refusals.each(partial(check_existing, f"{NAMESPACE}:{key}.{name}", args, cluster))
     return EksSettings(provider=provider, cluster=cluster, pools=resolved(pools, refusals, cluster))
 
 
@@ -206,11 +206,11 @@ def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
     for name, pool in pools.items():
         if pool.reservation is None or is_group(pool.reservation):
             continue
-        other, held = holders.setdefault(pool.reservation, (name, pool))
-        if list(held.instance_types) != list(pool.instance_types):
+        other, first = holders.setdefault(pool.reservation, (name, pool))
+        if list(first.instance_types) != list(pool.instance_types):
             raise refuse((f"{NAMESPACE}:gpuPools", name, "reservation"))(
                 f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
-                f"{held.instance_types[0]}; name another reservation"
+                f"{first.instance_types[0]}; name another reservation"
             )
 
 

@@ -171,7 +171,7 @@ class GkeMaintenanceArgs(Checked):
 
     @rule
     def _check_exclusions(self) -> None:
-        whole = [name for name, one in self.exclusions.items() if one.scope == "no-upgrades"]
+        whole = [name for name, span in self.exclusions.items() if span.scope == "no-upgrades"]
         if len(whole) > _MOST_EXCLUSIONS:
             raise refuse("exclusions")(
                 f"{', '.join(whole)} have scope no-upgrades; allowed: at most {_MOST_EXCLUSIONS}; "

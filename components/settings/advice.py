@@ -61,9 +61,9 @@ def misplaced_key(path: str, key: str, platform: str) -> Refusal | None:
         if _has_key(kind, [key]):
             remedy = f"move it into {NAMESPACE}:{name}"
             return refuse(path)(f"is a key of {name}", remedy=remedy)
-    there = no_such_key((f"{NAMESPACE}:cluster", key), key, ())
-    elsewhere = _on_other_platforms(there, platform) if platform in PLATFORMS else there
-    if elsewhere is there:
+    refusal = no_such_key((f"{NAMESPACE}:cluster", key), key, ())
+    elsewhere = _on_other_platforms(refusal, platform) if platform in PLATFORMS else refusal
+    if elsewhere is refusal:
         return None
     return elsewhere.but(path=path, reason=f"cluster.{key} {elsewhere.reason}")
 
@@ -112,7 +112,7 @@ def owner_keys(platform: str, cluster: Any) -> Mapping[str, str]:
         return {}
     owned = PLATFORMS[platform.removesuffix("-existing")].settings.CLUSTER
     keys, own = (
-        {camel(field.name) for field in fields(each)} for each in (entry.settings.CLUSTER, owned)
+        {camel(field.name) for field in fields(args)} for args in (entry.settings.CLUSTER, owned)
     )
     default = "the cluster's owner decides it; drop it"
     return {
