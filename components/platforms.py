@@ -48,6 +48,9 @@ class SettingsModule(Protocol):
     POOL: type[Any]
     """The args class of each entry of `gpu-cluster:gpuPools`."""
 
+    def account(self, config: Mapping[str, str]) -> object:
+        """Checks the provider's settings, whatever the cluster's are."""
+
     def resolve(
         self,
         config: Mapping[str, str],

@@ -285,6 +285,7 @@ class EksClusterArgs(Checked):
         given = {key: is_given(self, key) for key in ("autoscaler", "karpenter")}
         yield from raised(lambda: check_options(self.scaler, **given))
         yield from raised(lambda: check_tags(self.tags, self.scaler))
+        yield from raised(lambda: check_principals(self.users, self.admins))
         check_places(self.cpu_pools, self.network.places)
 
     @rule
@@ -310,10 +311,9 @@ class EksClusterArgs(Checked):
         return Range(None, self.system_pool.min_nodes) if key == "karpenter.replicas" else None
 
     @rule
-    def _check_access(self) -> None:
-        check_principals(self.users, self.admins)
+    def _check_access(self) -> Iterator[Refusal]:
         if not self.authorized_networks and not self.private_endpoint:
-            raise refuse("authorizedNetworks")(
+            yield refuse("authorizedNetworks")(
                 "is empty, so nobody outside the VPC could reach the control plane",
                 remedy="name the networks that may, or «set privateEndpoint: true»",
             )
@@ -321,15 +321,15 @@ class EksClusterArgs(Checked):
         for name, text in self.authorized_networks.items():
             if (other := seen.setdefault(text, name)) != name:
                 reason = f"is a duplicate of {other}; remove one of the two"
-                raise refuse(("authorizedNetworks", name), text)(reason)
+                yield refuse(("authorizedNetworks", name), text)(reason)
         most = catalog.MAX_PUBLIC_NETWORKS
         if (public := len(self.public_networks)) > most:
-            raise refuse("authorizedNetworks")(
+            yield refuse("authorizedNetworks")(
                 f"has {public} public networks, and EKS accepts {most}, which AWS does not raise",
                 remedy="combine some, or drop some",
             )
-        if not self.public_networks and not self.private_endpoint:
-            raise refuse("authorizedNetworks")(
+        if self.authorized_networks and not self.public_networks and not self.private_endpoint:
+            yield refuse("authorizedNetworks")(
                 "has only private networks, so that the public endpoint would be open to the world",
                 remedy="«set privateEndpoint: true», or name a public network too",
             )
@@ -503,19 +503,21 @@ def _has_image(minor: str, autoscaler: EksAutoscalerArgs | None) -> bool:
     return own or images.cluster_autoscaler(minor) is not None
 
 
-def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> None:
+@collected
+def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> Iterator[Refusal]:
     """Raises ValueError for an ARN, given with its key, of another partition than the region's."""
     partition = regions.partition(region)
     for path, arn in arns:
         if not arn.startswith(f"arn:{partition}:"):
-            raise refuse(path, arn)(
+            yield refuse(path, arn)(
                 f"is not in the partition of {region}; it must begin with arn:{partition}:"
             )
 
 
-def check_keys(keys: Mapping[str, str | None], region: str) -> None:
+@collected
+def check_keys(keys: Mapping[str, str | None], region: str) -> Iterator[Refusal]:
     """Raises ValueError if a KMS key is in another region; `keys`: setting -> its ARN."""
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn or "")
         if key and key["region"] != region:
-            raise refuse(name, arn)(f"is not in {region}; EKS needs a key in the cluster's region")
+            yield refuse(name, arn)(f"is not in {region}; EKS needs a key in the cluster's region")

@@ -91,6 +91,10 @@ class EksCpuPoolArgs(Checked):
     """Whether the nodes are Spot instances."""
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
+    autoscaler: ClassVar[EksPoolAutoscalerArgs] = EksPoolAutoscalerArgs()
+    """No options for the pool, so that the cluster's apply."""
+    max_pods: ClassVar[None] = None
+    """No limit, so that the image's default applies."""
 
     @rule
     def _check_sizes(self) -> None:
@@ -117,15 +121,6 @@ class EksCpuPoolArgs(Checked):
     def node_taints(self) -> Sequence[Taint]:
         """All taints that a node has when it starts."""
         return self.taints
-
-    @property
-    def autoscaler(self) -> EksPoolAutoscalerArgs:
-        """No options for the pool, so that the cluster's apply."""
-        return EksPoolAutoscalerArgs()
-
-    @property
-    def max_pods(self) -> None:
-        """No limit, so that the image's default applies."""
 
     @property
     def ephemeral_storage(self) -> str:

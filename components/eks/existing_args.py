@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Len, MinLen
 
@@ -14,7 +14,7 @@ from ..scalers import SCALERS
 from ..schema.effect import Sent
 from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Example, Hint, matching
 from ..schema.on_change import OnChange
-from ..schema.refusal import Keys, Refusal, raised, refuse
+from ..schema.refusal import Keys, Refusal, collected, raised, refuse
 from ..schema.rules import Checked, never, rule
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -87,10 +87,8 @@ class EksExistingNetworkArgs(Checked):
     """Whether the nodes' role has `AmazonEKS_CNI_Policy`: needed unless the addon vpc-cni
     has its own role; `gpu-cluster capacity` shows whether it has."""
 
-    @property
-    def zones(self) -> Sequence[str]:
-        """Always empty: nodes are placed by subnet."""
-        return ()
+    zones: ClassVar[Sequence[str]] = ()
+    """Always empty: nodes are placed by subnet."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -159,6 +157,14 @@ class EksExistingClusterArgs(Checked):
     ] = field(default_factory=dict)
     """Tags of the pools' instances and volumes, for billing. A change recycles their nodes."""
 
+    service_cidr: ClassVar[str] = ""
+    """Always empty: only custom images need it, and these are refused here."""
+    system_pool: ClassVar[None] = None
+    system_nodes: ClassVar[None] = None
+    """Always None: the nodes on which the cluster's own pods run do not belong to the stack."""
+    admins: ClassVar[Sequence[str]] = ()
+    """Always empty: the cluster's owner decides who administers it."""
+
     def possible(self, key: str) -> Sequence[str] | None:
         return supported(date.today(), self.autoscaler) if key == "version" else None
 
@@ -218,22 +224,6 @@ class EksExistingClusterArgs(Checked):
         """The name of the cluster."""
         return self.existing
 
-    @property
-    def service_cidr(self) -> str:
-        """Always empty: only custom images need it, and these are refused here."""
-        return ""
-
-    @property
-    def admins(self) -> Sequence[str]:
-        """Always empty: the cluster's owner decides who administers it."""
-        return ()
-
-    @property
-    def system_pool(self) -> None:
-        """Always None: the nodes on which the cluster's own pods run do not belong to the stack."""
-
-    system_nodes = system_pool
-
     def warnings(self, today: date) -> list[str]:
         """Warnings about settings that need a permission only the cluster's owner can grant; the
         cluster's support period is the owner's concern."""
@@ -281,16 +271,17 @@ def own_policies(args: AnyEksClusterArgs) -> list[str]:
     return [*_NODE_POLICIES, *([_CNI_POLICY] if cni else []), *ssm]
 
 
-def check_policies(args: AnyEksClusterArgs, region: str) -> None:
+@collected
+def check_policies(args: AnyEksClusterArgs, region: str) -> Iterator[Refusal]:
     """Raises ValueError for a policy of the nodes that is in another partition than the region, or
     has the name of another one, from which the name of its attachment is derived."""
     names = own_policies(args)
     arns: dict[Keys, str] = {("nodePolicies", n): arn for n, arn in enumerate(args.node_policies)}
-    check_partition(arns.items(), region)
+    yield from raised(check_partition, arns.items(), region)
     for path, arn in arns.items():
         names.append(arn.rpartition("/")[2])
         if names[-1] in names[:-1]:
-            raise refuse(path, arn)(
+            yield refuse(path, arn)(
                 "has the name of another policy that the stack attaches to the nodes' role",
                 remedy="drop it, or create your own policy again under another name",
             )
@@ -313,10 +304,9 @@ def unfit(
         )
     if mode == "CONFIG_MAP":
         return refuse("existing")(
-            f"{name} has authentication mode CONFIG_MAP and accepts no access entry for "
-            f"the GPU nodes; ask its owner to run aws eks update-cluster-config --name {name} "
-            f"--region {region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps "
-            "aws-auth"
+            f"{name} has authentication mode CONFIG_MAP and accepts no access entry for the GPU "
+            f"nodes; ask its owner to run aws eks update-cluster-config --name {name} --region "
+            f"{region} --access-config authenticationMode=API_AND_CONFIG_MAP, which keeps aws-auth"
         )
     if SCALERS[args.scaler].serves_system and not auto_mode:
         return refuse("scaler")(

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ from ..schema.decode import camel
 from ..schema.effect import Sent
 from ..schema.limits import UNIQUE, Hint, matching
 from ..schema.on_change import NEVER, OnChange, if_longer
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 from . import regions
 
@@ -103,21 +103,22 @@ class EksNetworkArgs(Checked):
                     "an existing VPC has its own", remedy="drop it, or drop «subnetIds»"
                 )
 
-    def check_in(self, region: str) -> None:
+    @collected
+    def check_in(self, region: str) -> Iterator[Refusal]:
         """Raises ValueError if a zone is not in `region`, or cannot host a control plane."""
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
-                raise refuse(("zones", position), zone)(
+                yield refuse(("zones", position), zone)(
                     f"is not a zone of {region}; give a name such as {region}a, or an ID"
                 )
             if zone == excluded:
-                raise refuse(("zones", position), zone)(
+                yield refuse(("zones", position), zone)(
                     "cannot host an EKS control plane; choose another zone"
                 )
             # The excluded zone's name differs by account; only this one is well known.
             if zone == "us-east-1e":
-                raise refuse(("zones", position), zone)(
+                yield refuse(("zones", position), zone)(
                     f"is {excluded} in most accounts, which cannot host an EKS control plane",
                     remedy="choose another zone, or give IDs such as use1-az1",
                 )

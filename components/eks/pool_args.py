@@ -650,9 +650,8 @@ class EksGpuNodeGroupArgs(Checked):
         if row.arch == "arm64" and self.node_repair.enabled and groups:
             yield (
                 f".nodeRepair: EKS sees no GPU fault on {row.name}: eks-node-monitoring-agent up "
-                "to v1.7.0 does not watch GPUs on arm64, so that only nodes with a failed "
-                "kubelet are repaired; set cluster.addonVersions.eks-node-monitoring-agent to a "
-                "newer one"
+                "to v1.7.0 does not watch GPUs on arm64, so that only nodes with a failed kubelet "
+                "are repaired; set cluster.addonVersions.eks-node-monitoring-agent to a newer one"
             )
         for position, part in enumerate(self.user_data if self.warm_pool else ()):
             # cloud-init runs both at the first boot only, which is in the warm pool:

@@ -166,6 +166,16 @@ def _bucket_driver(region: str) -> BucketDriver:
     )
 
 
+def account(config: Mapping[str, str]) -> AwsProviderArgs:
+    """The region and the identity, as `SettingsModule.account` says."""
+    region = required(config, "aws:region", "the AWS region of the cluster")
+    if not is_region(region):
+        raise refuse("aws:region", region)("is not a region; give one such as us-east-1")
+    if meant := meant_region(region):
+        raise refuse("aws:region")(f"{region} is not a region", remedy=f"did you mean {meant!r}?")
+    return provider_args(config, region)
+
+
 def resolve(
     config: Mapping[str, str],
     cluster: AnyEksClusterArgs,
@@ -173,12 +183,8 @@ def resolve(
     refusals: Refusals,
 ) -> EksSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    region = required(config, "aws:region", "the AWS region of the cluster")
-    if not is_region(region):
-        raise refuse("aws:region", region)("is not a region; give one such as us-east-1")
-    if meant := meant_region(region):
-        raise refuse("aws:region")(f"{region} is not a region", remedy=f"did you mean {meant!r}?")
-    provider = provider_args(config, region)
+    provider = account(config)
+    region = provider.region
     path = f"{NAMESPACE}:cluster"
     refusals.each(
         partial(at, path, cluster.check_in, region),

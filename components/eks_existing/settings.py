@@ -2,7 +2,7 @@
 
 from ..eks.existing_args import EksExistingClusterArgs
 from ..eks.pool_args import EksGpuNodeGroupArgs
-from ..eks.settings import resolve
+from ..eks.settings import account, resolve
 
 CLUSTER, POOL = EksExistingClusterArgs, EksGpuNodeGroupArgs
-__all__ = ["CLUSTER", "POOL", "resolve"]
+__all__ = ["CLUSTER", "POOL", "account", "resolve"]

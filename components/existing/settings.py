@@ -45,6 +45,10 @@ class ExistingSettings:
         return Access()
 
 
+def account(config: Mapping[str, str]) -> None:
+    """Nothing: the kubeconfig has the identity."""
+
+
 def resolve(
     config: Mapping[str, str],
     cluster: ExistingClusterArgs,

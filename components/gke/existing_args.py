@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes
@@ -55,10 +55,8 @@ class GkeExistingNetworkArgs(Checked):
     ] = None
     """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
 
-    @property
-    def existing(self) -> bool:
-        """Always false: the stack names no subnetwork; GKE uses the cluster's."""
-        return False
+    existing: ClassVar[bool] = False
+    """Always false: the stack names no subnetwork; GKE uses the cluster's."""
 
     def network_in(self, project: str) -> str:
         """The full name of the network, for a cluster in `project`."""
@@ -118,6 +116,9 @@ class GkeExistingClusterArgs(Checked):
     ] = field(default_factory=dict)
     """Labels of the pools' machines, for billing, in addition to the cluster's."""
 
+    secrets_encryption_key: ClassVar[None] = None
+    """Always None: the cluster's owner decides how its secrets are encrypted."""
+
     @rule
     def _check_endpoint(self) -> Iterator[Refusal]:
         if self.endpoint is None and self.certificate_authority is not None:
@@ -157,11 +158,6 @@ class GkeExistingClusterArgs(Checked):
     def scaler(self) -> Literal["node-pools"]:
         """Always GKE's autoscaler, in node pools of this stack."""
         return "node-pools"
-
-    @property
-    def secrets_encryption_key(self) -> None:
-        """Always None: the cluster's owner decides how its secrets are encrypted."""
-        return
 
     def path_in(self, project: str) -> str:
         """The cluster's full name, `projects/...`."""
@@ -244,9 +240,8 @@ def unfit(
     update = gcloud("update", args, project)
     if found.autopilot:
         yield refuse("cluster.existing")(
-            f"{name} is an Autopilot cluster, which has no node pools: GKE starts a "
-            "node for each pod that requests GPUs; use platform existing for queues and jobs in "
-            "it"
+            f"{name} is an Autopilot cluster, which has no node pools: GKE starts a node for each "
+            "pod that requests GPUs; use platform existing for queues and jobs in it"
         )
         return
     if found.confidential:
@@ -326,9 +321,8 @@ def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterato
         )
     if runs.metrics == "managed" and not found.dcgm:
         yield refuse("monitoring.source")(
-            f"{name} does not collect the metrics of GPUs; set it to exporter, "
-            f"or ask its owner to run {update} --monitoring=EXISTING,DCGM, because "
-            "the list replaces the cluster's"
+            f"{name} does not collect the metrics of GPUs; set it to exporter, or ask its owner to "
+            f"run {update} --monitoring=EXISTING,DCGM, because the list replaces the cluster's"
         )
 
 

@@ -24,9 +24,8 @@ def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
     """The command that lets the nodes pull from a repository of another project."""
     location, owner, name = repository
     return (
-        f"gcloud artifacts repositories add-iam-policy-binding {name} --project {owner} "
-        f"--location {location} --member serviceAccount:{node_account} "
-        "--role roles/artifactregistry.reader"
+        f"gcloud artifacts repositories add-iam-policy-binding {name} --project {owner} --location "
+        f"{location} --member serviceAccount:{node_account} --role roles/artifactregistry.reader"
     )
 
 

@@ -20,6 +20,7 @@ from .volumes import access
 from .warnings import warnings
 
 CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
+account = project_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,9 +92,8 @@ def training_warnings(
         if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
             lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
-                "which talk over one gVNIC, a fraction of the machine's bandwidth: this stack "
-                "sets up neither GPUDirect nor RDMA; use one node, or machines without that "
-                "network"
+                "which talk over one gVNIC, a fraction of the machine's bandwidth: this stack sets "
+                "up neither GPUDirect nor RDMA; use one node, or machines without that network"
             )
     return lines
 

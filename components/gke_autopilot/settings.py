@@ -19,6 +19,7 @@ from .cluster_args import GkeAutopilotArgs
 from .pool_args import GkeAutopilotPoolArgs
 
 CLUSTER, POOL = GkeAutopilotArgs, GkeAutopilotPoolArgs
+account = project_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

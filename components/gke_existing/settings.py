@@ -2,7 +2,7 @@
 
 from ..gke.existing_args import GkeExistingClusterArgs
 from ..gke.pool_args import GkeGpuNodePoolArgs
-from ..gke.settings import resolve
+from ..gke.settings import account, resolve
 
 CLUSTER, POOL = GkeExistingClusterArgs, GkeGpuNodePoolArgs
-__all__ = ["CLUSTER", "POOL", "resolve"]
+__all__ = ["CLUSTER", "POOL", "account", "resolve"]

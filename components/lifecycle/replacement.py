@@ -100,9 +100,8 @@ def warnings(
         elif verdict == "cluster" and claims:
             raise ValueError(
                 f"{values} replaces the cluster, and would leave the disks of volumeClaims "
-                f"{', '.join(claims)} behind: first remove them and what mounts them in a "
-                "separate update, which deletes the disks, or put the old value back "
-                "[GPUC-CLAIMS]"
+                f"{', '.join(claims)} behind: first remove them and what mounts them in a separate "
+                "update, which deletes the disks, or put the old value back [GPUC-CLAIMS]"
             )
         elif isinstance(verdict, str):
             code = f"GPUC-REPLACE-{verdict.replace(' ', '-').upper()}"

@@ -42,6 +42,7 @@ from .validate import (
     check_namespaces,
     check_scaling,
     check_teams,
+    unknown_namespaces,
     warnings,
 )
 
@@ -172,6 +173,7 @@ def _read(
         of = platform or platform_in(blocks["cluster"])
         explained = [explain(refusal, blocks, of) for refusal in refusals]
         found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
+        found.add(*unknown_namespaces(blocks, of))
         # What runs in the cluster is checked with its pools, also if a setting of it is refused.
         before = [refusal for refusal in explained if steps(refusal.path)[0] in _FIRST]
         more = remaining.remove(before or explained)
@@ -240,8 +242,7 @@ def _with_own(
         path = (f"{NAMESPACE}:cluster", key)
         refusals.add(refuse(path)(f"is not available {why}", code=EXCLUDED_KEY))
         given = {name: value for name, value in given.items() if name != key}
-    with refusals:
-        teams |= read_teams(values["teams"])
+    refusals.each(lambda: module.account(config), lambda: teams.update(read_teams(values["teams"])))
     with refusals:
         cluster = read_cluster(module.CLUSTER, given, teams)
     with refusals:

@@ -5,7 +5,7 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
@@ -19,7 +19,7 @@ from ..gpu.workload_args import GpuPodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
 from ..schema.decode import NAMESPACE, at, unknown
-from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, refuse
+from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal, collected, raised, refuse
 from .blocks import RUNNING
 from .model import Settings
 
@@ -45,17 +45,19 @@ def check_names(settings: Settings[Any]) -> None:
             known[name] = key
 
 
-def check_namespaces(settings: Settings[Any]) -> None:
+@collected
+def check_namespaces(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses a namespace that nothing creates, and pods that one of the stack's own would refuse.
     The namespaces of an existing cluster are not known here."""
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     for key, namespaces in settings.own.access.editors.items():
         for position, name in enumerate(namespaces):
-            check_restricted_namespace((f"{NAMESPACE}:cluster.{key}", position), name, created)
-    _check_members(settings)
+            path = (f"{NAMESPACE}:cluster.{key}", position)
+            yield from raised(check_restricted_namespace, path, name, created)
+    yield from raised(_check_members, settings)
     for name in created:
         if names.RESERVED_NAMESPACE.fullmatch(name):
-            raise refuse((f"{NAMESPACE}:namespaces", name), name)(
+            yield refuse((f"{NAMESPACE}:namespaces", name), name)(
                 "belongs to Kubernetes, the cloud or a controller; set existing: true if the "
                 "cluster has it, or choose a name other than default that does not begin with "
                 "kube-, gke-, gmp- or amazon- and does not end in -system"
@@ -63,18 +65,42 @@ def check_namespaces(settings: Settings[Any]) -> None:
     existing = not PLATFORMS[settings.platform].owned
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
-            raise refuse(path, name)(
-                f"nothing creates the namespace {name!r}",
-                remedy=f"add it to {NAMESPACE}:namespaces, with existing: true if somebody else "
-                f"creates it, or use one of {', '.join([*settings.namespaces, 'default'])}",
-                code=UNKNOWN_NAMESPACE,
-            )
+            yield _nothing_creates(path, name, settings.namespaces)
         if uses_host and name in created and created[name].pod_security != "privileged":
-            raise refuse(path)(
+            yield refuse(path)(
                 f"{name} enforces the Pod Security Standard {created[name].pod_security}, and "
                 "these pods use directories or the IPC namespace of the host",
                 remedy=f"set {NAMESPACE}:namespaces.{name}.podSecurity to privileged",
             )
+
+
+def _nothing_creates(path: str, name: str, created: Iterable[str]) -> Refusal:
+    return refuse(path, name)(
+        f"nothing creates the namespace {name!r}",
+        remedy=f"add it to {NAMESPACE}:namespaces, with existing: true if somebody else creates "
+        f"it, or use one of {', '.join([*created, 'default'])}",
+        code=UNKNOWN_NAMESPACE,
+    )
+
+
+def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Refusal]:
+    """The refusals of namespaces that nothing creates, beside settings of the same entries that are
+    refused. `blocks`: their values as they are written."""
+    maps = {key: value for key, value in blocks.items() if isinstance(value, Mapping)}
+    of_teams = {
+        str(namespace)
+        for name, team in maps.get("teams", {}).items()
+        for namespace in (team.get("namespaces") if isinstance(team, Mapping) else None) or [name]
+    }
+    declared = maps.get("namespaces", {})
+    created = [*declared, *sorted(of_teams - {*declared})]
+    for key in ("serviceAccounts", "volumeClaims", *RUNNING):
+        named = RUNNING[key].names is not None if key in RUNNING else True
+        for name, entry in maps.get(key, {}).items() if named else ():
+            space = entry.get("namespace") if isinstance(entry, Mapping) else None
+            known = not isinstance(space, str) or space in (*created, *names.OWN_NAMESPACES)
+            if not known and platform in PLATFORMS and PLATFORMS[platform].owned:
+                yield _nothing_creates(f"{NAMESPACE}:{key}.{name}.namespace", str(space), created)
 
 
 def check_scaling(settings: Settings[Any]) -> None:

@@ -343,6 +343,35 @@ TOGETHER = {
             "workloads.sample-gpu-pod.volumes.data.claim: 'data' is not one of volumeClaims; add",
         ],
     ),
+    "a namespace of a refused entry, and of another": (
+        "dev",
+        [
+            ["gpu-cluster:workloads", "sample-gpu-pod", "namespace", "nowhere"],
+            ["gpu-cluster:workloads", "sample-gpu-pod", "gpus", -1],
+            ["gpu-cluster:serviceAccounts", {"reader": {"namespace": "elsewhere"}}],
+        ],
+        [
+            "serviceAccounts.reader.namespace: nothing creates the namespace 'elsewhere'; add",
+            "workloads.sample-gpu-pod.gpus: -1 is negative; allowed: 0 or more",
+            "workloads.sample-gpu-pod.namespace: nothing creates the namespace 'nowhere'; add",
+        ],
+    ),
+    "the provider's region, and networks": (
+        "train",
+        [
+            ["aws:region", "virginia"],
+            ["gpu-cluster:cluster", "authorizedNetworks",
+             dict.fromkeys(("office", "home", "hotel"), "203.0.113.0/24")],
+            ["gpu-cluster:cluster", "users",
+             {"a": {"principals": ["arn:aws:iam::123456789012:role/deployer"]}}],
+        ],
+        [
+            "aws:region: 'virginia' is not a region; give one such as us-east-1",
+            "cluster.authorizedNetworks.home: '203.0.113.0/24' is a duplicate of office; remove",
+            "cluster.authorizedNetworks.hotel: '203.0.113.0/24' is a duplicate of office; remove",
+            "cluster.users.a.principals[0]: 'arn:aws:iam::123456789012:role/deployer' is also in",
+        ],
+    ),
     "one check": (
         "dev",
         [
@@ -373,7 +402,7 @@ def test_refusals_that_do_not_follow_from_each_other_are_raised_together(name: s
     lines = [str(refusal) for refusal in refused.value.every]
     assert len(lines) == len(expected)
     for line, start in zip(sorted(lines), sorted(expected), strict=True):
-        assert line.startswith(f"gpu-cluster:{start}")
+        assert line.removeprefix("gpu-cluster:").startswith(start)
     assert lines == [*map(str, refusals(values))]
 
 
