@@ -70,6 +70,9 @@ ORDER = Annotated[
     Sent("ComputeClass spec.priorities[]"),
 ]
 MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
+_NOT_QUEUED = never(queued=True)
+"""The conditions in GKE's "Run a large-scale workload with flex-start with queued provisioning",
+and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (2026-11-24)."""
 _FLEX_SECONDS = Range(catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS)
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
@@ -103,7 +106,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     limits_per: Annotated[
         Literal["pool", "zone"],
         not_in_classes("GKE limits GPUs per cluster"),
-        never(queued=True)(
+        _NOT_QUEUED(
             "zone is not possible with queued, whose jobs have all of their nodes in one zone and "
             "would count on those of all; drop the key"
         ),
@@ -112,7 +115,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Whether minNodes and maxNodes apply to the whole pool, or to each of its zones."""
     location_policy: Annotated[
         LOCATION_POLICY,
-        never(queued=True)(
+        _NOT_QUEUED(
             "{} is not possible with queued, which takes all nodes of a job from one zone; drop "
             "the key"
         ),
@@ -290,7 +293,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         bool,
         not_in_classes("only Autopilot takes placement policies from a class"),
         OnChange("GPU pool"),
-        never(queued=True)("is not possible with queued; drop one of the two"),
+        _NOT_QUEUED("is not possible with queued; drop one of the two"),
         Sent("NodePool placementPolicy"),
     ] = False
     """Whether the nodes are placed close together; one zone only."""
@@ -633,12 +636,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @collected
     def _check_queued(self) -> Iterator[Refusal]:
-        """Checks the conditions in GKE's "Run a large-scale workload with flex-start with queued
-        provisioning", and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool,
-        preconditions (2026-11-24)."""
-        if not self.queued:
-            return
-        if self.capacity_type != "flex-start":
+        if self.queued and self.capacity_type != "flex-start":
             sold = "flex-start" in self.machine.provisioning
             yield refuse("queued")(
                 f"is not possible with capacityType {self.capacity_type}",
@@ -680,22 +678,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.sharing is None:
             return
         yield from raised(self.sharing.check, self.gpu_model)
-        if self.sharing.partition and self.driver == "none":
-            yield refuse(("sharing", "partition"))(
+        key, partition = ("sharing", "partition"), self.sharing.partition
+        if partition and self.driver == "none":
+            yield refuse(key)(
                 "GKE's driver installers create the MIG partitions, and none runs with driver: "
                 "none; set driver: managed"
             )
-        if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
-            yield refuse(("sharing", "partition"))(
+        if partition and self.driver == "daemonset" and self.os_image == "ubuntu":
+            yield refuse(key)(
                 "the driver installer for Ubuntu does not create MIG partitions",
                 remedy="set driver: managed, or osImage: cos",
             )
-        if (
-            self.sharing.partition
-            and self.driver == "daemonset"
-            and self.sharing.partition not in PARTITION_SIZES
-        ):
-            yield refuse(("sharing", "partition"), self.sharing.partition)(
+        if partition and self.driver == "daemonset" and partition not in PARTITION_SIZES:
+            yield refuse(key, partition)(
                 "is not a partition that the driver installer knows, and the installer would "
                 "crash on the node; set driver: managed"
             )

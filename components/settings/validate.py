@@ -52,8 +52,8 @@ def check_namespaces(settings: Settings[Any]) -> Iterator[Refusal]:
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     for key, namespaces in settings.own.access.editors.items():
         for position, name in enumerate(namespaces):
-            path = (f"{NAMESPACE}:cluster.{key}", position)
-            yield from raised(check_restricted_namespace, path, name, created)
+            where = (f"{NAMESPACE}:cluster.{key}", position)
+            yield from raised(check_restricted_namespace, where, name, created)
     yield from raised(_check_members, settings)
     for name in created:
         if names.RESERVED_NAMESPACE.fullmatch(name):
