@@ -17,6 +17,9 @@ SECONDS = "x-simulated-seconds"
 """Header in which a simulated cloud returns the real duration of an operation."""
 GLOBAL = ("iam", "sts")
 """Services without regions."""
+_PATIENCE = 600
+"""Seconds that an answer may take: the simulator runs on this machine, which may be busy with many
+rehearsals, and a request that is given up is still carried out. botocore's default is 60."""
 _NOT_FOUND = ("NotFound", "NoSuchEntity", "NotFoundException", "ResourceNotFoundException")
 
 
@@ -48,7 +51,10 @@ class Api:
                     region_name=self.region,
                     endpoint_url=self.endpoint,
                     config=ClientConfig(
-                        proxies={}, retries={"total_max_attempts": 1}, max_pool_connections=50
+                        proxies={},
+                        retries={"total_max_attempts": 1},
+                        max_pool_connections=50,
+                        read_timeout=_PATIENCE,
                     ),
                 )
             return self._clients[key]
