@@ -330,6 +330,17 @@ def test_a_pool_with_another_choice_is_not_refused_yet(
         ("InvalidGroup.NotFound", {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1"]}]}),
         ("InvalidParameterValue", {"IamInstanceProfile": {"Name": "gone"}}),
         ("InvalidAMIID.NotFound", {"ImageId": "ami-0123456789abcdef0"}),
+        (
+            "TagLimitExceeded",
+            {
+                "TagSpecifications": [
+                    {
+                        "ResourceType": "instance",
+                        "Tags": [{"Key": f"t{position}", "Value": "v"} for position in range(50)],
+                    }
+                ]
+            },
+        ),
     ],
 )
 def test_a_pool_says_why_it_got_no_instance(

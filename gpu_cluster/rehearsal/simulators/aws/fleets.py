@@ -25,7 +25,11 @@ from gpu_cluster.rehearsal.simulators.aws.instances import (
     vcpu_limit,
     why_no_addresses,
 )
-from gpu_cluster.rehearsal.simulators.aws.launch_templates import groups_refusal, named_template
+from gpu_cluster.rehearsal.simulators.aws.launch_templates import (
+    groups_refusal,
+    named_template,
+    tags_refusal,
+)
 from gpu_cluster.rehearsal.simulators.aws.pod_calls import (
     caller,
     launch_needs,
@@ -174,7 +178,11 @@ def _why_not(account: Account, offer: _Offering, tags: Mapping[str, Any]) -> tup
         for need in launch_needs(account, offer.data, tags, spot=offer.market == "spot"):
             if (refused := refusal(account, pod, need)) is not None:
                 return refused.code, refused.message
-    if wrong := _why_misfit(account, offer) or _why_no_profile(account, offer.data):
+    if wrong := (
+        _why_misfit(account, offer)
+        or _why_no_profile(account, offer.data)
+        or tags_refusal(offer.data, tags.get("instance", {}))
+    ):
         return wrong
     if full := why_no_addresses(account, [offer.subnet.id], name, 1):
         return "InsufficientFreeAddressesInSubnet", full

@@ -44,6 +44,29 @@ def groups_refusal(groups: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+_INSTANCE_TAGS = 50
+
+
+def tags_refusal(data: Mapping[str, Any], more: Mapping[str, str]) -> tuple[str, str] | None:
+    """EC2's error, code and message, for the tags of an instance: a launch template's and `more`.
+
+    Using_Tags.html of EC2's user guide: 50, without those that begin with `aws:`.
+    """
+    keys = {
+        tag["Key"]
+        for specification in data.get("TagSpecifications") or []
+        if specification.get("ResourceType") == "instance"
+        for tag in specification.get("Tags") or []
+    } | set(more)
+    if sum(not key.startswith("aws:") for key in keys) <= _INSTANCE_TAGS:
+        return None
+    return (
+        "TagLimitExceeded",
+        "You have reached the limit on the number of tags that you can assign to the specified "
+        "resource.",
+    )
+
+
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
     """The data of the version in `{id|name, version}`; empty without a reference. Raises Refusal if
     it does not exist."""

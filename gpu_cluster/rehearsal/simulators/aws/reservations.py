@@ -21,6 +21,7 @@ from gpu_cluster.rehearsal.simulators.aws.instances import (
     why_no_addresses,
     why_no_quota,
 )
+from gpu_cluster.rehearsal.simulators.aws.launch_templates import tags_refusal
 from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
 from gpu_cluster.rehearsal.simulators.aws.rows import Group
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
@@ -80,6 +81,10 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
             f"Could not launch On-Demand Instances. {NO_ADDRESSES}InSubnet - {wrong} Launching EC2 "
             "instance failed."
         )
+    asg = account.backend("autoscaling").autoscaling_groups.get(group.scaling_group)
+    if too_many := tags_refusal(group.data, asg.get_propagated_tags() if asg else {}):
+        code, message = too_many
+        return f"Could not launch On-Demand Instances. {code} - {message}"
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
     spot = row["capacityType"] == "SPOT"
