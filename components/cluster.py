@@ -43,7 +43,7 @@ class Taint(Checked):
     key: Annotated[str, LABEL_KEY, Example("team")]
     """The taint's key."""
     value: Annotated[str, LABEL_VALUE, Example('"true"')]
-    """The taint's value, never empty: Cluster Autoscaler ignores an EKS taint without one."""
+    """The taint's value; Cluster Autoscaler ignores a taint of an EKS node group without one."""
     effect: Effect = "NoSchedule"
     """What happens to pods that do not tolerate it."""
 

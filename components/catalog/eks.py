@@ -34,6 +34,10 @@ LABEL_VALUE_MIN: Final = 1
 LABEL_VALUE_MAX: Final = 63
 TAINT_KEY_MAX: Final = 63
 TAINT_VALUE_MAX: Final = 63
+MAX_TAGS: Final = 44
+"""Tags that users can give an instance: EC2 allows 50 (AWSEC2/latest/UserGuide/Using_Tags.html),
+without those that begin with `aws:`. The others are Name and five of EKS and the scaler, in a node
+group as in a NodePool."""
 MAX_INSTANCE_TYPES: Final = 20
 MIN_SUBNETS: Final = 2
 _INTERFACE_ENDPOINTS: Final = (

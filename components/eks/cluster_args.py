@@ -8,7 +8,7 @@ from datetime import date
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Interval, MinLen
+from annotated_types import Ge, Interval, MaxLen, MinLen
 
 from ..access.addresses import AuthorizedNetworks, cidr, example_warnings
 from ..access.service_accounts import KMS_ARN, KMS_KEY, POLICY
@@ -24,7 +24,7 @@ from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, raised, 
 from ..schema.rules import Checked, Order, is_given, never, rule
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
-from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_places, replaced
+from .cpu_pool_args import CPU_INSTANCE_TYPE, CpuPools, check_pools, replaced
 from .immutable import another_scaler
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import EksNetworkArgs, is_reserved
@@ -265,6 +265,7 @@ class EksClusterArgs(Checked):
     """Whether EKS and Pulumi refuse to delete or replace the cluster."""
     tags: Annotated[
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
+        MaxLen(catalog.MAX_TAGS),
         Sent(
             "Cluster tags", "LaunchTemplate tagSpecifications[].tags", "Addon configurationValues"
         ),
@@ -286,7 +287,7 @@ class EksClusterArgs(Checked):
         yield from raised(lambda: check_options(self.scaler, **given))
         yield from raised(lambda: check_tags(self.tags, self.scaler))
         yield from raised(lambda: check_principals(self.users, self.admins))
-        check_places(self.cpu_pools, self.network.places)
+        check_pools(self.cpu_pools, self.network.places, self.scaler, self.tags)
 
     @rule
     def _check_mountpoint(self) -> None:

@@ -10,14 +10,15 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
-from ..schema.decode import shown
+from ..schema.decode import at, shown
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit
 from ..schema.on_change import Verdict
 from ..schema.refusal import refuse
 from ..schema.rules import Checked, Order, rule
 from .autoscaler_args import EksPoolAutoscalerArgs
-from .pool_labels import NodeLabels, check_taints
+from .karpenter_args import check_node_class
+from .pool_labels import NodeLabels, check_marks, check_tag_count
 
 _LASTING = ("instance_types", "spot", "zones")
 
@@ -103,10 +104,6 @@ class EksCpuPoolArgs(Checked):
             reason = f"{', '.join(self.instance_types)} differ in architecture or size"
             raise refuse("instanceTypes")(reason, remedy="put each into its own pool")
 
-    @rule
-    def _check_taints(self) -> None:
-        check_taints(self.taints, ())
-
     @property
     def _rows(self) -> list[catalog.InstanceType]:
         rows = (catalog.instance_type(name) for name in self.instance_types)
@@ -160,9 +157,16 @@ class EksCpuPoolArgs(Checked):
 CpuPools = Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs]
 
 
-def check_places(pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str]) -> None:
-    """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have."""
+def check_pools(
+    pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str], scaler: str, tags: Mapping[str, str]
+) -> None:
+    """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have, or
+    with labels, taints or tags that the cluster's scaler does not accept."""
     for name, pool in pools.items():
+        path = f"cpuPools.{name}"
+        at(path, check_marks, scaler, pool.labels, {"taints": pool.taints})
+        at(path, check_tag_count, scaler, tags, pool.pool(name).labels)
+        at(path, check_node_class, scaler, pool.disk_size_gb, pool.zones or places)
         for zone in pool.zones:
             if zone not in places:
                 ids = "give IDs of subnets here; " if "subnet-" in places[0] else ""

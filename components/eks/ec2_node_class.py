@@ -215,5 +215,5 @@ def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
         rest = dataclasses.replace(args.kubelet, **without)
         rest = rest if rest.settings else None
     if args.os == "bottlerocket":
-        return bottlerocket(rest, pool.sharing, args.user_data, None)
+        return bottlerocket(rest, pool, args.user_data, None)
     return al2023(rest, args.user_data, None)

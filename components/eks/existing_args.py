@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, ClassVar
 
-from annotated_types import Len, MinLen
+from annotated_types import Len, MaxLen, MinLen
 
 from ..access.service_accounts import KMS_ARN
 from ..catalog import eks as catalog
@@ -31,7 +31,7 @@ from .cluster_args import (
     check_support,
     supported,
 )
-from .cpu_pool_args import CpuPools, check_places, replaced
+from .cpu_pool_args import CpuPools, check_pools, replaced
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
 from .network_args import SubnetId
 from .user_args import EksUserArgs, check_principals, principals
@@ -153,6 +153,7 @@ class EksExistingClusterArgs(Checked):
     `karpenter` the role of Karpenter's controller. A change recycles the nodes of every pool."""
     tags: Annotated[
         Mapping[Annotated[str, TAG_KEY], Annotated[str, TAG_VALUE]],
+        MaxLen(catalog.MAX_TAGS),
         Sent("LaunchTemplate tagSpecifications[].tags"),
     ] = field(default_factory=dict)
     """Tags of the pools' instances and volumes, for billing. A change recycles their nodes."""
@@ -172,7 +173,7 @@ class EksExistingClusterArgs(Checked):
     def _check_parts(self) -> Iterator[Refusal]:
         yield from raised(lambda: check_principals(self.users))
         yield from raised(lambda: check_tags(self.tags, self.scaler))
-        check_places(self.cpu_pools, self.network.places)
+        check_pools(self.cpu_pools, self.network.places, self.scaler, self.tags)
 
     @rule
     def _check_endpoint(self) -> None:
@@ -257,6 +258,9 @@ _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOn
 """Policies for joining the cluster and pulling images; the CNI has its own permissions."""
 _AUTO_NODE_POLICIES = ("AmazonEKSWorkerNodeMinimalPolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Policies of Auto Mode's nodes; AWS runs the parts that need more permissions outside them."""
+_POLICIES, _MOST_POLICIES = 10, 25
+"""Managed policies of a role: by default, and the most that AWS raises the quota to
+(IAM/latest/UserGuide/reference_iam-quotas.html, in several public copies, read 2026-11-28)."""
 _CNI_POLICY = "AmazonEKS_CNI_Policy"
 """Policy of the nodes, only if the CNI has no role of its own, which is terraform-aws-eks's default
 (modules/eks-managed-node-group/main.tf, bef29c4)."""
@@ -285,6 +289,22 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> Iterator[Refusal]:
                 "has the name of another policy that the stack attaches to the nodes' role",
                 remedy="drop it, or create your own policy again under another name",
             )
+    if len(names) > _MOST_POLICIES:
+        raise refuse("nodePolicies")(
+            f"are {len(names)} policies with those of this stack; allowed: {_MOST_POLICIES}",
+            remedy="combine several in one of your own",
+        )
+
+
+def policy_warnings(args: AnyEksClusterArgs) -> Iterator[str]:
+    """A line if the role of the nodes has more policies than AWS allows by default."""
+    number = len(own_policies(args)) + len(args.node_policies)
+    if args.node_policies and number > _POLICIES:
+        yield (
+            f"cluster.nodePolicies: the role of the nodes has {number} policies, including this "
+            f"stack's, and a role at most {_POLICIES} unless AWS has raised the quota L-0DA4ABF3; "
+            "ask for it, or combine several in one of your own"
+        )
 
 
 def unfit(

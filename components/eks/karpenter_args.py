@@ -1,16 +1,17 @@
 """The settings of Karpenter and of EKS Auto Mode, for the cluster and for a pool."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Interval
 
 from ..catalog import images
+from ..scalers import SCALERS
 from ..schema.effect import Sent
 from ..schema.limits import IMAGE, matching, seconds
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 
 Scaler = Literal["cluster-autoscaler", "karpenter", "auto-mode"]
@@ -41,6 +42,28 @@ AUTO_MODE_HOURS = 480
 """The maximum `expireAfter` of an Auto Mode NodePool, in hours: with the terminationGracePeriod, by
 default 24 hours, it may not exceed 21 days (aws-controllers-k8s/test-infra 1000;
 eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
+
+MAX_CLASS_DISK_GIB = 59000
+MAX_CLASS_SUBNETS = 30
+"""Maxima of a node class (EC2NodeClass of Karpenter 1.14.3, components/crds; Auto Mode's NodeClass
+has the same: eks/latest/userguide/create-node-class.html)."""
+
+
+@collected
+def check_node_class(scaler: str, disk_size_gb: int, places: Sequence[str]) -> Iterator[Refusal]:
+    """Raises ValueError for what the node class of a pool, if it has one, cannot express."""
+    if not SCALERS[scaler].in_cluster:
+        return
+    if disk_size_gb > MAX_CLASS_DISK_GIB:
+        yield refuse("diskSizeGb", disk_size_gb)(
+            f"is more than a node class takes; allowed with cluster.scaler {scaler}: at most "
+            f"{MAX_CLASS_DISK_GIB}"
+        )
+    if len(places) > MAX_CLASS_SUBNETS:
+        yield refuse("subnetIds")(
+            f"the pool is in {len(places)} subnets, and a node class names at most "
+            f"{MAX_CLASS_SUBNETS}; name some of them here, or fewer in cluster.network.subnetIds"
+        )
 
 
 def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:

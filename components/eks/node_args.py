@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
+import yaml
 from annotated_types import Interval, MaxLen
 
 from ..catalog import eks as catalog
@@ -27,7 +28,8 @@ from ..schema.rules import Checked, rule
 _USER_DATA = 12 * 1024
 """EC2 accepts 16 KiB (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, read
 2026-11-24); the rest is left for the parts of EKS and of this stack."""
-_PARTS = ("#!", "#cloud-config", "apiVersion: node.eks.aws/", "---\napiVersion: node.eks.aws/")
+SCRIPTS = ("#!", "#cloud-config")
+"""How parts of user data begin that cloud-init runs."""
 _TEMPLATE = "LaunchTemplate userData"
 
 
@@ -220,12 +222,23 @@ def check_user_data(parts: Sequence[str], os: str) -> None:
                     remedy="write headers without quotes, and values without escaped ones",
                 )
     for position, part in enumerate(parts):
-        if os == "al2023" and not part.startswith(_PARTS):
+        if os == "al2023" and not part.startswith(SCRIPTS) and not _is_node_config(part):
             raise refuse(("userData", position))(
-                "begins with neither #!, #cloud-config nor apiVersion: node.eks.aws/v1alpha1",
+                "begins with neither #! nor #cloud-config, and is no NodeConfig of "
+                "node.eks.aws/v1alpha1",
                 remedy="write a script, a cloud-config or a NodeConfig",
             )
     if (size := sum(len(part.encode()) for part in parts)) > _USER_DATA:
         raise refuse("userData")(
             f"has {size} bytes; allowed: {_USER_DATA} together; load the rest from S3"
         )
+
+
+def _is_node_config(part: str) -> bool:
+    """Whether nodeadm reads the text, which may be JSON or begin with a comment."""
+    try:
+        config = yaml.safe_load(part)
+    except yaml.YAMLError:
+        return False
+    kind = (config.get("apiVersion"), config.get("kind")) if isinstance(config, dict) else None
+    return kind == ("node.eks.aws/v1alpha1", "NodeConfig")

@@ -285,7 +285,7 @@ def _user_data(
 ) -> pulumi.Input[str] | None:
     def text(bootstrap: Bootstrap | None) -> str | None:
         if args.os == "bottlerocket":
-            data = bottlerocket(args.kubelet, pool.sharing, args.user_data, bootstrap)
+            data = bottlerocket(args.kubelet, pool, args.user_data, bootstrap)
         else:
             data = al2023(args.kubelet, args.user_data, bootstrap)
         return data and base64.b64encode(data.encode()).decode()

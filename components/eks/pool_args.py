@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from annotated_types import Ge, Interval, Len, MinLen
 
@@ -33,9 +33,14 @@ from .disk_args import (
     check_iops,
     possible_iops,
 )
-from .existing_args import AnyEksClusterArgs
+from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .immutable import bought, choices_kept, never_lower
-from .karpenter_args import EksPoolKarpenterArgs, Scaler
+from .karpenter_args import (
+    MAX_CLASS_DISK_GIB,
+    EksPoolKarpenterArgs,
+    Scaler,
+    check_node_class,
+)
 from .network_args import SubnetId
 from .node_args import (
     AMI_ID,
@@ -46,9 +51,9 @@ from .node_args import (
     check_user_data,
 )  # fmt: skip
 from .node_repair_args import Count, EksNodeRepairArgs, Percentage, without_effect
-from .pool_labels import NodeLabels, check_taints
+from .pool_labels import NodeLabels, check_marks, check_tag_count
 from .reservation import CapacityType, ReservationName
-from .sharing_args import EksSharingArgs
+from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
 from .user_data import Bootstrap, bottlerocket
 from .warm_pool_args import EksWarmPoolArgs
 
@@ -60,12 +65,6 @@ _MAX_PREFIX = 37
 _MAX_UNAVAILABLE = 100
 """How many nodes of a group EKS updates at a time at most (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
-# The setting that disables it was merged after Bottlerocket 1.54, the newest with documented
-# settings (bottlerocket-core-kit PR 914, read 2026-11-24).
-_PLUGIN = never(of=("none",), os="bottlerocket")(
-    "none cannot be combined with os bottlerocket, whose host runs the device plugin as a service; "
-    "use os al2023"
-)
 _IMAGE = NotWith(
     "auto-mode", "it chooses the image, a Bottlerocket built by AWS, and its configuration"
 )
@@ -98,11 +97,15 @@ _INSTANCE_TYPE = Limit(
 )
 
 
+_CLASS_DISK = Range(LEAST_DISK_GIB, MAX_CLASS_DISK_GIB)
 # ephemeralStorage of a NodeClass: create-node-class.html, read 2026-11-24.
-_OF_AUTO_MODE = {
-    "diskSizeGb": Range(LEAST_DISK_GIB, 59000),
-    "diskThroughput": Range(catalog.GP3_THROUGHPUT[0], 1000),
-    "diskIops": Range(catalog.GP3_IOPS[0], AUTO_MODE_IOPS),
+_POSSIBLE_WITH: Mapping[str, Mapping[str, Range]] = {
+    "karpenter": {"diskSizeGb": _CLASS_DISK},
+    "auto-mode": {
+        "diskSizeGb": _CLASS_DISK,
+        "diskThroughput": Range(catalog.GP3_THROUGHPUT[0], 1000),
+        "diskIops": Range(catalog.GP3_IOPS[0], AUTO_MODE_IOPS),
+    },
 }
 
 
@@ -253,7 +256,6 @@ class EksGpuNodeGroupArgs(Checked):
     """Whether a pool that is replaced is deleted first; otherwise, it needs twice the quota."""
     device_plugin: Annotated[
         Literal["nvidia", "none"],
-        _PLUGIN,
         Sent("DaemonSet spec.template.spec.affinity"),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
@@ -317,7 +319,7 @@ class EksGpuNodeGroupArgs(Checked):
     """How nodes of this pool are removed, with `cluster.scaler` karpenter or auto-mode."""
 
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes"),)
-    POSSIBLE_WITH: ClassVar = {"auto-mode": _OF_AUTO_MODE}
+    POSSIBLE_WITH: ClassVar = _POSSIBLE_WITH
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -435,23 +437,32 @@ class EksGpuNodeGroupArgs(Checked):
         places, refusals = self._places_in(cluster), Refusals()
         auto_mode = SCALERS[cluster.scaler].serves_system
         most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
+        taints = {"taints": self.taints, "startupTaints": self.startup_taints}
         refusals.each(
             lambda: check_scaler(self, cluster.scaler, type(cluster)),
+            lambda: check_marks(cluster.scaler, self.labels, taints, [GPU_TAINT]),
+            lambda: check_node_class(cluster.scaler, LEAST_DISK_GIB, places),
+            *([self._check_tags] if SCALERS[cluster.scaler].node_groups else []),
             self._check_topology,
             lambda: reservations.check_scaler(self.reservation, cluster.scaler),
             lambda: self._check_fallback(name, cluster),
+            lambda: self._check_max_pods(cluster),
+            lambda: self._check_possible_with(cluster.scaler),
             *([self._check_auto_mode] if auto_mode else []),
             lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
             lambda: self._check_in(cluster, places),
         )
         refusals.check()
         pool = self.gpu_pool(name, cluster.scaler)
+        with refusals:
+            check_tag_count(cluster.scaler, cluster.tags, pool.labels)
+        refusals.check()
         if self.os == "bottlerocket":
             # The values of a real cluster are known later; this checks that they can be merged with
             # the rest.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
             bootstrap = likely if self.ami_id is not None else None
-            bottlerocket(self.kubelet, pool.sharing, self.user_data, bootstrap)
+            bottlerocket(self.kubelet, pool, self.user_data, bootstrap)
         return ResolvedPool(
             args=self,
             pool=pool,
@@ -490,15 +501,22 @@ class EksGpuNodeGroupArgs(Checked):
                     f"instances of the family {family}",
                     remedy="choose another, or set cluster.scaler: cluster-autoscaler or karpenter",
                 )
-        values = (self.disk_size_gb, self.disk_throughput, self.disk_iops)
-        for (key, allowed), value in zip(_OF_AUTO_MODE.items(), values, strict=True):
-            if value not in allowed:
-                yield refuse(key, value)(
-                    "is not possible with cluster.scaler auto-mode",
-                    allowed=allowed,
-                    remedy="lower it, or set cluster.scaler: cluster-autoscaler or karpenter",
-                )
         at("karpenter", self.karpenter.check_auto_mode)
+
+    @collected
+    def _check_possible_with(self, scaler: Scaler) -> Iterator[Refusal]:
+        values = {
+            "diskSizeGb": self.disk_size_gb,
+            "diskThroughput": self.disk_throughput,
+            "diskIops": self.disk_iops,
+        }
+        for key, allowed in self.POSSIBLE_WITH.get(scaler, {}).items():
+            if values[key] not in allowed:
+                yield refuse(key, values[key])(
+                    f"is not possible with cluster.scaler {scaler}",
+                    allowed=allowed,
+                    remedy=f"lower it, or set cluster.scaler: {_without(scaler, key)}",
+                )
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
@@ -638,6 +656,12 @@ class EksGpuNodeGroupArgs(Checked):
                 f"cluster's, and a network interface at most {catalog.SECURITY_GROUPS} unless AWS "
                 "has raised the quota L-2AFB9258; ask for it, or drop some"
             )
+        if (too_many := self._more_pods) and isinstance(cluster, EksExistingClusterArgs):
+            yield (
+                f".kubelet.maxPods: {self.max_pods} {too_many}, unless the cluster's CNI assigns "
+                "prefixes (ENABLE_PREFIX_DELEGATION of vpc-cni) or gives pods other addresses: "
+                "further pods would not start"
+            )
         yield from without_effect(self.node_repair)
         by_default = {item.name: item.default for item in fields(self)}
         for key in ("disk_throughput", "disk_iops"):
@@ -705,7 +729,8 @@ class EksGpuNodeGroupArgs(Checked):
     @rule
     def _check_image(self) -> Iterator[Refusal]:
         release = self.release_version if self.device_plugin == "nvidia" else None
-        if self.os == "al2023" and release and release[-8:] < catalog.TOOLKIT_SINCE:
+        day = re.search("-([0-9]{8})$", release or "")
+        if self.os == "al2023" and day and day[1] < catalog.TOOLKIT_SINCE:
             yield refuse("releaseVersion", release)(
                 "has an NVIDIA toolkit older than 1.18, with which GPU pods do not start; give "
                 f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest"
@@ -713,6 +738,17 @@ class EksGpuNodeGroupArgs(Checked):
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if refused := catalog.image_refusal(instance, self.os, self.release_version):
                 yield Refusal(*refused)
+        if (
+            self.device_plugin == "none"
+            and self.os == "bottlerocket"
+            and (version := bottlerocket_version(self.release_version))
+            and version < BOTTLEROCKET_WITHOUT_PLUGIN
+        ):
+            yield refuse("devicePlugin")(
+                "none needs a release of Bottlerocket whose own device plugin can be turned off, "
+                f"and releaseVersion is {self.release_version}",
+                remedy="raise that to 1.63.0 or later, or drop it for the newest",
+            )
         if self.ami_type not in (None, self.image):
             yield refuse("amiType", self.ami_type)(
                 f"contradicts os {self.os} on {self.instance_type.name}, which is {self.image}",
@@ -763,15 +799,21 @@ class EksGpuNodeGroupArgs(Checked):
         """The maximum number of pods on a node; None for the image's default."""
         return self.kubelet.max_pods if self.kubelet else None
 
-    @rule
-    def _check_max_pods(self) -> None:
-        max_pods = self.max_pods
+    @property
+    def _more_pods(self) -> str | None:
+        """What is wrong with `kubelet.maxPods` if the CNI gives pods single addresses, as the
+        stack's own clusters do."""
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
-            if max_pods and row.max_pods is not None and max_pods > row.max_pods:
-                raise refuse(("kubelet", "maxPods"), max_pods)(
+            if self.max_pods and row.max_pods is not None and self.max_pods > row.max_pods:
+                return (
                     f"is above {row.max_pods}, the number of pods for which {row.name} has "
-                    "addresses; lower it"
+                    "addresses"
                 )
+        return None
+
+    def _check_max_pods(self, cluster: AnyEksClusterArgs) -> None:
+        if (too_many := self._more_pods) and not isinstance(cluster, EksExistingClusterArgs):
+            raise refuse(("kubelet", "maxPods"), self.max_pods)(f"{too_many}; lower it")
 
     @rule
     def _check_warm_pool(self) -> None:
@@ -801,12 +843,10 @@ class EksGpuNodeGroupArgs(Checked):
     def _check_parts(self) -> Iterator[Refusal]:
         yield from raised(lambda: check_desired(self.desired_nodes, self.min_nodes, self.max_nodes))
         yield from raised(lambda: reservations.check_choices(self.fallback))
-        yield from raised(lambda: check_taints(self.taints, self.startup_taints))
         yield from raised(lambda: check_user_data(self.user_data, self.os))
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)
 
-    @rule
     def _check_tags(self) -> None:
         taints = len(self.taints) + len(self.startup_taints)
         most = _MAX_TAGS - len(self._discovered)
@@ -815,6 +855,13 @@ class EksGpuNodeGroupArgs(Checked):
                 f"{len(self.labels)} labels and {taints} taints exceed the tags of an Auto Scaling "
                 f"group; allowed: {most} together"
             )
+
+
+def _without(scaler: str, key: str) -> str:
+    """The scalers that allow more of a setting."""
+    return " or ".join(
+        other for other in get_args(Scaler) if key not in _POSSIBLE_WITH.get(other, {})
+    )
 
 
 def _shape(row: catalog.InstanceType) -> str:

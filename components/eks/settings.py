@@ -9,14 +9,19 @@ from ipaddress import IPv4Network
 from ..access.service_accounts import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
 from ..catalog import eks_regions
-from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
+from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES, harm
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warnings, resolved
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at, required
 from ..schema.refusal import Refusals, refuse
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
-from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs, check_policies
+from .existing_args import (
+    AnyEksClusterArgs,
+    EksExistingClusterArgs,
+    check_policies,
+    policy_warnings,
+)
 from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
@@ -40,11 +45,22 @@ class EksSettings:
         return [
             *(f"cluster.{line}" for line in self.cluster.warnings(date.today())),
             *(line for pool in self.pools.values() for line in pool.warnings),
+            *policy_warnings(self.cluster),
+            *self._addon_warnings(),
             *self._address_warnings(),
             *self._region_warnings(),
             *nvlink_warnings(models),
             *_training_warnings(self.pools, runs.training_nodes),
         ]
+
+    def _addon_warnings(self) -> Iterator[str]:
+        """A line for each pinned version of an addon that is known to do harm."""
+        for addon, version in getattr(self.cluster, "addon_versions", {}).items():
+            if bad := harm(addon, version):
+                yield (
+                    f"cluster.addonVersions.{addon}: {version} {bad.symptom} ({bad.source}); set "
+                    "a later one if EKS has it"
+                )
 
     def _region_warnings(self) -> Iterator[str]:
         """A line for each instance type that the region did not have; none for reserved machines,

@@ -18,7 +18,16 @@ _BOTTLEROCKET_WITH_MPS = (1, 62)
 and later ones repair SELinux (core-kit PR 831 of 2026-02-11) and users other than root (kernel-kit
 PR 415 of 2026-04-28; issue 4673, all read 2026-11-28). That 1.62 is the first with both is from a
 secondary source."""
+BOTTLEROCKET_WITHOUT_PLUGIN = (1, 63)
+"""The first release whose device plugin can be turned off (its notes of 2026-07-17, "Add setting to
+enable/disable nvidia-device-plugin"; core-kit PR 914; read 2026-11-28)."""
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
+
+
+def bottlerocket_version(release: str | None) -> tuple[int, int] | None:
+    """Major and minor of a release; None if it is the newest one, or none of Bottlerocket's."""
+    match = _RELEASE.match(release or "")
+    return match and (int(match[1]), int(match[2]))
 
 
 def _not_on_eks(strategy: str) -> str | None:
@@ -55,9 +64,9 @@ class EksSharingArgs(Checked):
             raise refuse("strategy")(
                 f"mps does not keep clients' memory apart on {gpu_model}; use time-slicing"
             )
-        release = _RELEASE.match(release_version or "") if os == "bottlerocket" else None
-        if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
+        release = bottlerocket_version(release_version) if os == "bottlerocket" else None
+        if release and release < _BOTTLEROCKET_WITH_MPS:
             raise refuse("strategy")(
-                f"mps does not work for every pod on Bottlerocket {release[0]}",
+                f"mps does not work for every pod on Bottlerocket {release_version}",
                 remedy="raise releaseVersion to 1.62.0 or later, or use time-slicing",
             )

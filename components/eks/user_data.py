@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster import Sharing, Taint
+from ..cluster import GpuPool, Sharing, Taint
 from ..schema.decode import camel
 from ..schema.refusal import refuse
-from .node_args import EksKubeletArgs
+from .node_args import SCRIPTS, EksKubeletArgs
 
+_PLUGIN = "settings.kubelet-device-plugins.nvidia"
 EVICTION = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -73,14 +74,14 @@ def al2023(
 
 
 def _kind(part: str) -> str:
-    if part.startswith("#"):
+    if part.startswith(SCRIPTS):
         return f"text/{'x-shellscript' if part.startswith('#!') else 'cloud-config'}"
     return "application/node.eks.aws"
 
 
 def bottlerocket(
     kubelet: EksKubeletArgs | None,
-    sharing: Sharing | None,
+    pool: GpuPool,
     parts: Sequence[str],
     bootstrap: Bootstrap | None,
 ) -> str | None:
@@ -107,8 +108,10 @@ def bottlerocket(
         # The kubelet treats an omitted signal as zero, and Bottlerocket adds none.
         whole = {**EVICTION, **value} if key == "eviction_hard" else value
         settings[key.replace("_", "-")] = whole
-    shared = _bottlerocket_sharing(sharing) if sharing else ""
-    text = "\n".join(part for part in (_toml(settings), shared, *parts) if part)
+    plugin = _bottlerocket_sharing(pool.sharing) if pool.sharing else ""
+    if "device plugin" in (pool.left_to_others or ()):
+        plugin = f"[{_PLUGIN}]\nenabled = false\n"
+    text = "\n".join(part for part in (_toml(settings), plugin, *parts) if part)
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -135,12 +138,11 @@ def _bottlerocket_sharing(sharing: Sharing) -> str:
 
     https://bottlerocket.dev/en/os/1.54.x/api/settings/kubelet-device-plugins (read 2026-11-21)
     """
-    plugin = "settings.kubelet-device-plugins.nvidia"
     lines = [
-        f"[{plugin}]",
+        f"[{_PLUGIN}]",
         f'device-sharing-strategy = "{sharing.strategy}"',
         "",
-        f"[{plugin}.{sharing.strategy}]",
+        f"[{_PLUGIN}.{sharing.strategy}]",
         f"replicas = {sharing.replicas}",
         "rename-by-default = false",
     ]

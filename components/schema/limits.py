@@ -211,25 +211,32 @@ Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 """Labels of Kubernetes objects."""
 
 
-def node_label_key(cloud: str, *taken: str, domains: Sequence[str] = ()) -> Limit:
+def node_label_key(
+    cloud: str, *taken: str, domains: Sequence[str] = (), by_kubelets: bool = False
+) -> Limit:
     """A label key that neither Kubernetes nor the cloud nor this stack sets on its nodes.
 
-    `taken`: keys of this stack; `domains`: those of the cloud, each including its subdomains.
+    `taken`: keys of this stack; `domains`: those of the cloud, each including its subdomains;
+    `by_kubelets`: whether the cloud accepts keys of Kubernetes' domains that kubelets do.
     """
     reserved = "|".join((*names.RESERVED_DOMAINS, *domains)).replace(".", "[.]")
-    ours = "|".join(taken).replace(".", "[.]")
-    keys = re.compile(f"{ours}|(?:[^/]+[.])?(?:{reserved})/.*")
+    ours = "|".join((*taken, *names.KUBELET_LABELS)).replace(".", "[.]")
+    but = rf"(?!{names.KUBELET_DOMAINS.pattern}/)" if by_kubelets else ""
+    keys = re.compile(f"{ours}|{but}(?:[^/]+[.])?(?:{reserved})/.*")
 
     def refusal(key: str) -> str | None:
         if not keys.fullmatch(key):
             return None
+        of_kubernetes = re.match("(?:[^/]+[.])?(?:kubernetes|k8s)[.]io/", key)
+        if not of_kubernetes or key in names.KUBELET_LABELS:
+            return f"is set by {cloud} or by this stack; choose another key"
         # ValidateKubeletFlags in cmd/kubelet/app/options/options.go of kubernetes, 2026-11-28.
-        if re.match("(?:[^/]+[.])?(?:kubernetes|k8s)[.]io/", key):
-            return (
-                "belongs to Kubernetes: a kubelet that is given such a label does not start, and "
-                "its node does not join; choose another key"
-            )
-        return f"is set by {cloud} or by this stack; choose another key"
+        then = (
+            "a kubelet that is given such a label does not start, and its node does not join"
+            if by_kubelets
+            else f"{cloud} accepts no such label for a node"
+        )
+        return f"belongs to Kubernetes: {then}; choose another key"
 
     return Limit(refusal, {"not": pattern(keys)})
 

@@ -95,7 +95,10 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
             disk_size_gb=200,
             max_unavailable_percentage=25,
             force_update=True,
-            startup_taints=[Taint(key="csi", value="starting", effect="NoExecute")],
+            startup_taints=[
+                Taint(key="csi", value="starting", effect="NoExecute"),
+                Taint(key="csi", value=""),
+            ],
             karpenter=EksPoolKarpenterArgs(
                 consolidation_policy="WhenEmptyOrUnderutilized",
                 consolidate_after="5m",
@@ -118,7 +121,8 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
         assert spec["disruption"]["budgets"][1] == {"nodes": "25%", "reasons": ["Drifted"]}
         assert spec["template"]["spec"]["expireAfter"] == "720h"
         assert spec["template"]["spec"]["startupTaints"] == [
-            {"key": "csi", "value": "starting", "effect": "NoExecute"}
+            {"key": "csi", "value": "starting", "effect": "NoExecute"},
+            {"key": "csi", "effect": "NoSchedule"},
         ]
         assert spec["template"]["spec"]["terminationGracePeriod"] == "15m"
         required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}

@@ -279,6 +279,10 @@ def test_a_value_of_another_type_is_refused_by_its_key(given: dict[str, Any], sa
     [
         ("kubernetes.io/hostname", True),
         ("node.kubernetes.io/instance-type", True),
+        ("node.kubernetes.io/purpose", False),
+        ("a.kubelet.kubernetes.io/purpose", False),
+        ("topology.kubernetes.io/zone", True),
+        ("node-role.kubernetes.io/gpu", True),
         ("cloud.google.com/gke-accelerator", True),
         ("k8s.io/x", True),
         ("eks.amazonaws.com/nodegroup", True),
@@ -293,7 +297,7 @@ def test_a_value_of_another_type_is_refused_by_its_key(given: dict[str, Any], sa
 )
 def test_keys_of_labels_that_others_set_are_refused(key: str, taken: bool) -> None:
     """A domain with its subdomains, and the keys of this stack; in the JSON Schema too."""
-    limit = node_label_key("EKS", "ours/pool", domains=("amazonaws.com",))
+    limit = node_label_key("EKS", "ours/pool", domains=("amazonaws.com",), by_kubelets=True)
     assert (limit.refusal(key) is not None) == taken
     assert jsonschema.Draft7Validator(fragment([limit])).is_valid(key) != taken
 

@@ -29,6 +29,7 @@ from gpu_cluster.components.settings.validate import warnings
 from tests.unit.components.test_settings import changed
 
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
+POLICY = "arn:aws:iam::123456789012:policy/own-{}"
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 
 
@@ -219,6 +220,7 @@ def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
         ({"release_version": "1.35.1-20251023"}, False),
         ({"release_version": "1.35.1-20251016", "device_plugin": "none"}, False),
         ({"release_version": "1.20.0-5a8d13d7", "os": "bottlerocket"}, False),
+        ({"release_version": "1.35.6"}, False),
     ],
 )
 def test_an_image_with_an_old_nvidia_toolkit_is_refused(
@@ -228,6 +230,34 @@ def test_an_image_with_an_old_nvidia_toolkit_is_refused(
     said = "^releaseVersion: '1.35.1-20251016' has an NVIDIA toolkit older than 1.18"
     with pytest.raises(ValueError, match=said) if refused else nullcontext():
         EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], **args)
+
+
+@pytest.mark.parametrize(
+    ("stack", "change", "line"),
+    [
+        ("train", ["cluster", "addonVersions", {"eks-node-monitoring-agent": "v1.7.0-eksbuild.1"}],
+            "cluster.addonVersions.eks-node-monitoring-agent: v1.7.0-eksbuild.1 reports DCGM"),
+        ("train", ["cluster", "addonVersions", {"eks-node-monitoring-agent": "v1.7.1-eksbuild.1"}],
+            None),
+        ("train", ["cluster", "nodePolicies", [POLICY.format(n) for n in range(9)]],
+            "cluster.nodePolicies: the role of the nodes has 11 policies, including this"),
+        ("train", ["cluster", "nodePolicies", [POLICY.format(n) for n in range(8)]], None),
+        ("on-eks", ["gpuPools", "train-gpu", "kubelet", {"maxPods": 110}],
+            "gpuPools.train-gpu.kubelet.maxPods: 110 is above 29, the number of pods for which"),
+        ("on-eks", ["gpuPools", "train-gpu", "kubelet", {"maxPods": 29}], None),
+    ],
+)  # fmt: skip
+def test_warns_of_what_works_only_in_some_accounts_and_clusters(
+    stack: str, change: list[Any], line: str | None
+) -> None:
+    """A cluster of others may assign prefixes to nodes, and AWS raises quotas."""
+    first, *rest = change
+    usual, given = (
+        settings.from_config(changed(stack, changes)).own.warnings(Runs())
+        for changes in ([], [[f"gpu-cluster:{first}", *rest]])
+    )
+    found = [text for text in given if text not in usual]
+    assert [text.startswith(line or "-") for text in found] == [True] * (line is not None)
 
 
 @pytest.mark.parametrize(("number", "warns"), [(4, False), (5, True)])

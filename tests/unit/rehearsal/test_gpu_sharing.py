@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, read, refused
-from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing
+from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing, runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     CONFIG,
@@ -198,6 +198,24 @@ def test_bottlerockets_settings_say_how_its_plugin_shares(
 ) -> None:
     """What is left out has Bottlerocket's default: two replicas, one for a container."""
     assert host_sharing(given) == sharing
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "runs", "boots"),
+    [
+        ("", "1.62.0-0be31b34", True, True),
+        (f"{PLUGINS}enabled = true", "1.63.0-0be31b34", True, True),
+        (f"{PLUGINS}enabled = false", "1.63.0-0be31b34", False, True),
+        (f"{PLUGINS}enabled = false", "1.35.6-20260714", False, True),
+        (f"{PLUGINS}enabled = false", "1.62.0-0be31b34", False, False),
+    ],
+)
+def test_bottlerockets_plugin_can_be_turned_off(
+    text: str, release: str, runs: bool, boots: bool
+) -> None:
+    """Since 1.63; an earlier release does not know the setting."""
+    assert runs_plugin(text) == runs
+    assert (not host_sharing(user_data(text), release).fault) == boots
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ class AwsCloud:
             node=node,
             # Without NVIDIA's image there is no driver: no installer exists for these images.
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
-            plugin="cloud" if nodes.node_os(group) == "bottlerocket" or not row.gpus else "pod",
+            plugin="cloud" if nodes.has_plugin(group) or not row.gpus else "pod",
             node_os=nodes.node_os(group),
             toolkit=toolkit(given),
             spot=given["capacityType"] == "SPOT",

@@ -25,6 +25,7 @@ from gpu_cluster.rehearsal.simulators.aws.node_join_checks import why_nodes_fail
 from gpu_cluster.rehearsal.simulators.aws.pod_calls import still_denied
 from gpu_cluster.rehearsal.simulators.aws.roles import role_name
 from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
+from gpu_cluster.rehearsal.simulators.aws.user_data import runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import (
     Machine,
     NodeGroup,
@@ -94,6 +95,8 @@ def _group(
     gpus = int(row.gpus) if row.vendor == "NVIDIA" else 0
     fixed = spec.get("replicas")
     bottlerocket = automatic or (image is not None and image.family == "bottlerocket")
+    user_data = str(((node_class or {}).get("spec") or {}).get("userData") or "")
+    own_plugin = automatic or (bottlerocket and runs_plugin(user_data))
     return NodeGroup(
         name=name,
         min_nodes=fixed or 0,
@@ -102,7 +105,7 @@ def _group(
         template=prototype,
         node=prototype,
         driver="cloud" if image is None or has_driver(image.ami_type) or not gpus else "pod",
-        plugin="cloud" if bottlerocket or not gpus else "pod",
+        plugin="cloud" if own_plugin or not gpus else "pod",
         node_os="bottlerocket" if bottlerocket else "al2023",
         toolkit=toolkit({"amiType": image.ami_type, "releaseVersion": f"-{image.release[1:]}"})
         if image

@@ -1,5 +1,6 @@
 """The nodes of a node group: what Cluster Autoscaler expects, and what really joins."""
 
+import base64
 import re
 from collections.abc import Mapping
 from typing import Literal
@@ -13,7 +14,7 @@ from gpu_cluster.rehearsal.simulators.aws.eks import group_tags, subnets
 from gpu_cluster.rehearsal.simulators.aws.first_boot import allocatable, is_bottlerocket
 from gpu_cluster.rehearsal.simulators.aws.instances import instance
 from gpu_cluster.rehearsal.simulators.aws.rows import Group
-from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing
+from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing, runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 
 GPU = "nvidia.com/gpu"
@@ -119,7 +120,14 @@ def sharing(group: Group) -> GpuSharing:
     """How the node's own device plugin shares the GPUs: Bottlerocket's, from its user data."""
     # moto keeps user data as its own object, or as the text that it was given.
     text = str(group.data.get("UserData") or "")
-    return host_sharing(text) if is_bottlerocket(group) else GpuSharing()
+    release = str(group.row["releaseVersion"])
+    return host_sharing(text, release) if is_bottlerocket(group) else GpuSharing()
+
+
+def has_plugin(group: Group) -> bool:
+    """Whether the node runs a device plugin of its own: Bottlerocket's, unless it is turned off."""
+    text = base64.b64decode(str(group.data.get("UserData") or "")).decode(errors="replace")
+    return is_bottlerocket(group) and runs_plugin(text)
 
 
 def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:

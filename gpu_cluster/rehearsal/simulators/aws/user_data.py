@@ -6,6 +6,7 @@ defaults, sharing renames the resource unless disabled, and MPS excludes MIG.
 
 import base64
 import binascii
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -15,17 +16,42 @@ from gpu_cluster.rehearsal.simulators.cloud import MOST_MPS_CLIENTS, RENAMED, Gp
 _WHO = "Bottlerocket's device plugin"
 _SETTINGS = "settings.kubelet-device-plugins.nvidia"
 _DEFAULT_REPLICAS = 2
+_SWITCH_SINCE = (1, 63)
+"""The release that added `enabled` (its notes of 2026-07-17, read 2026-11-28)."""
 
 
-def host_sharing(user_data: str) -> GpuSharing:
-    """How the node's GPUs are shared; `user_data` is in base64, empty if there is none."""
+def runs_plugin(text: str) -> bool:
+    """Whether the host runs its device plugin with these settings, in TOML: `enabled`, by default
+    true (bottlerocket-core-kit PR 914, read 2026-11-28)."""
+    try:
+        return bool(_plugin(tomllib.loads(text)).get("enabled", True))
+    except tomllib.TOMLDecodeError:
+        return True
+
+
+def _plugin(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    plugin: Mapping[str, Any] = (
+        given.get("settings", {}).get("kubelet-device-plugins", {}).get("nvidia", {})
+    )
+    return plugin
+
+
+def host_sharing(user_data: str, release: str = "") -> GpuSharing:
+    """How the node's GPUs are shared; `user_data` is in base64, empty if there is none; `release`:
+    Bottlerocket's, if it is known."""
     if not user_data:
         return GpuSharing()
     try:
         given = tomllib.loads(base64.b64decode(user_data, validate=True).decode())
     except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return GpuSharing(fault="the node does not boot: its user data is not valid TOML")
-    plugin = given.get("settings", {}).get("kubelet-device-plugins", {}).get("nvidia", {})
+    plugin = _plugin(given)
+    # A release with a date is the form that the simulator gives a group without one.
+    version = re.match(r"([0-9]+)\.([0-9]+)\.[0-9]+-(?!20[0-9]{6}$)[0-9a-f]{8}$", release)
+    if "enabled" in plugin and version and tuple(map(int, version.groups())) < _SWITCH_SINCE:
+        return GpuSharing(
+            fault=f"the node does not boot: Bottlerocket {release} knows no {_SETTINGS}.enabled"
+        )
     strategy = plugin.get("device-sharing-strategy", "none")
     if plugin.get("device-partitioning-strategy", "none") != "none":
         both = ", and MPS excludes partitions" if strategy == "mps" else ""
