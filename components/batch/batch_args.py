@@ -195,7 +195,7 @@ class BatchArgs(Checked):
 
     def _queue(self, name: str) -> QueueArgs:
         if name not in self.queues:
-            allowed = unknown(name, self.queues) if self.queues else f"add batch.queues.{name}"
+            allowed = unknown(name, self.queues, f"add batch.queues.{name}")
             raise refuse("queue", name)("is not a queue", remedy=allowed)
         return self.queues[name]
 
@@ -253,11 +253,9 @@ class BatchArgs(Checked):
     def check_priority(self, path: str, priority: str) -> None:
         """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
         if priority not in self.priorities:
-            hint = unknown(priority, self.priorities) if self.priorities else ""
-            raise refuse(path, priority)(
-                "is not a priority",
-                remedy=hint or f"add batch.priorities.{priority}, for instance 1000",
-            )
+            add = f"add batch.priorities.{priority}, for instance 1000"
+            remedy = unknown(priority, self.priorities, add)
+            raise refuse(path, priority)("is not a priority", remedy=remedy)
 
     def _check_priority(self, queue: str, priority: str | None) -> None:
         if priority is None:

@@ -176,6 +176,6 @@ def _check_pinned(path: str, image: str) -> None:
 def pool_at(path: Keys, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
-        allowed = unknown(name, pools) if pools else "gpuPools has no valid pool"
+        allowed = unknown(name, pools, "gpuPools has no valid pool")
         raise refuse(path, name)("is not a pool", remedy=allowed, code=UNKNOWN_POOL)
     return pools[name]

@@ -101,7 +101,7 @@ class EksSystemPoolArgs(Checked):
     ] = ("m7i.large",)
     """The instance types of the system nodes."""
     min_nodes: Annotated[int, Ge(1), Sent("NodeGroup scalingConfig.minSize")] = 1
-    """The minimum number of nodes: without a node, none of the cluster's own pods run."""
+    """The minimum number of nodes, at least 1: without one, none of the cluster's own pods run."""
     max_nodes: Annotated[
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
@@ -196,7 +196,8 @@ class EksClusterArgs(Checked):
         str, VERSION, Sent("Cluster version", "NodeGroup version", "PodSpec containers[].image")
     ] = DEFAULT_VERSION
     """The Kubernetes minor version of the control plane and the nodes; it can only be raised, by
-    one minor at a time. EKS can roll a cluster back within seven days, but no update may do so."""
+    one minor at a time. EKS can roll a cluster back within seven days; an update that would do so
+    is refused."""
     service_cidr: Annotated[
         str,
         cidr(12, 24, private=True),

@@ -48,7 +48,7 @@ class EksNetworkArgs(Checked):
     zone can be appended later, for nodes only."""
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
     cidr: Annotated[str, _VPC_CIDR, OnChange(NEVER), Sent("Vpc cidrBlock")] = "10.0.0.0/16"
-    """The VPC's IP range. Each zone's private subnet gets an eighth, its public subnet a 256th."""
+    """The VPC's range, /16 to /18. Each zone's private subnet has an eighth, its public a 256th."""
     nat: Annotated[
         Literal["single", "per-zone"], Sent("NatGateway", "RouteTableAssociation routeTableId")
     ] = "single"

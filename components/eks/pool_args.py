@@ -241,7 +241,7 @@ class EksGpuNodeGroupArgs(Checked):
     `#!`, a cloud-config, or a NodeConfig, which nodeadm merges with those of EKS and of this stack;
     with `bottlerocket`, settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
-    """Security groups of the nodes in addition to the cluster's own, which they keep."""
+    """Security groups of the nodes, at most 15, besides the cluster's own, which they keep."""
     metadata_hop_limit: Annotated[
         HOP_LIMIT, NotWith("auto-mode", "it always sets the limit to 1")
     ] = 1
@@ -277,10 +277,11 @@ class EksGpuNodeGroupArgs(Checked):
     disk_throughput: Annotated[
         DiskThroughput, Sent("LaunchTemplate blockDeviceMappings[].ebs.throughput")
     ] = 500
-    """The throughput of that volume in MiB/s. It limits how fast a CUDA image of 20 GB is unpacked,
-    during which the GPU is idle."""
+    """The throughput of that volume in MiB/s, 125 to 2000. It limits how fast a CUDA image of 20 GB
+    is unpacked, during which the GPU is idle."""
     disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
-    """The I/O operations per second of that volume: 4 or more per MiB/s, at most 500 per GiB."""
+    """The I/O operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at
+    most 500 for each GiB."""
     max_unavailable: Annotated[
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
         instead_of("max_unavailable_percentage"),

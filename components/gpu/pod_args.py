@@ -234,8 +234,7 @@ class PodArgs(Checked):
         if name is None:
             return None
         if name not in auxiliary.accounts:
-            accounts = auxiliary.accounts
-            allowed = unknown(name, accounts) if accounts else f"add serviceAccounts.{name}"
+            allowed = unknown(name, auxiliary.accounts, f"add serviceAccounts.{name}")
             raise refuse("serviceAccount", name)("is not a service account", remedy=allowed)
         if (other := auxiliary.accounts[name].namespace) != namespace:
             raise refuse("serviceAccount")(
@@ -276,7 +275,7 @@ def _check_attachable(path: Keys, name: str, claim: VolumeClaimArgs, pool: GpuPo
 
 def _check_declared(path: Keys, name: str, claims: Mapping[str, VolumeClaimArgs]) -> None:
     if name not in claims:
-        allowed = unknown(name, claims) if claims else f"add volumeClaims.{name}"
+        allowed = unknown(name, claims, f"add volumeClaims.{name}")
         raise refuse((*path, "claim"), name)(
             "is not one of volumeClaims",
             remedy=f"{allowed}. If somebody else created the claim, name it in existingClaim",

@@ -118,7 +118,8 @@ class ScalingArgs(Checked):
             "ScaledObject spec.cooldownPeriod",
         ),
     ] = 300
-    """Seconds for which the metric must be low before pods are removed: more than a model loads."""
+    """How many seconds the metric must be low before pods are removed; more than a model needs to
+    load."""
 
     ORDERS: ClassVar = (Order("min_replicas", "max_replicas"),)
 

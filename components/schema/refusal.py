@@ -336,8 +336,11 @@ def unknown_value(path: str | Sequence[str | int], given: Any, allowed: Collecti
     return Refusal(path, "is not known", given=given, allowed=words, code=UNKNOWN_VALUE)
 
 
-def unknown(word: str, allowed: Collection[str]) -> str:
-    """Suggests the `allowed` word nearest to `word`, and lists all of them."""
+def unknown(word: str, allowed: Collection[str], otherwise: str = "") -> str:
+    """Suggests the `allowed` word nearest to `word`, and lists all of them; or, if there is none,
+    what to do."""
+    if not allowed:
+        return otherwise
     # A longer word is not a misspelt name.
     near = nearest(word[:100], allowed, 0.6)
     return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))

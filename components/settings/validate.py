@@ -435,7 +435,7 @@ def _check_members(settings: Settings[Any]) -> None:
     for name, queue in settings.batch.queues.items():
         for position, group in enumerate(queue.groups):
             if group not in groups:
-                allowed = unknown(group, groups) if groups else "cluster.users has none"
+                allowed = unknown(group, groups, "cluster.users has none")
                 raise refuse((f"{NAMESPACE}:{queue.key(name, 'groups')}", position), group)(
                     f"is not a group in cluster.users, so it has no members; {allowed}"
                 )
