@@ -34,6 +34,8 @@ class Scaler:
     """Keys of `PLATFORMS` that have it."""
     setting: str = ""
     """The value of `cluster.scaler`; empty if the platform has no such key."""
+    options: str = ""
+    """The cluster's setting with the options of its controller, if the stack can install one."""
     declared_by: str = ""
     """Type of the component that declares a GPU pool; empty if the stack declares none."""
     nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -67,6 +69,16 @@ class Scaler:
     def node_groups(self) -> bool:
         """Whether its pools are node groups of EKS."""
         return _NODE_GROUP in self.nodes
+
+    @property
+    def node_pools(self) -> bool:
+        """Whether its pools are NodePools of Karpenter."""
+        return _KARPENTER_POOL in self.nodes
+
+    @property
+    def launches(self) -> bool:
+        """Whether a controller of the stack, or of the cluster's owner, launches instances."""
+        return self.in_cluster and bool(self.options)
 
 
 _EKS, _GKE = ("eks", "eks-existing"), ("gke", "gke-existing")
@@ -133,6 +145,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         title="Cluster Autoscaler",
         platforms=_EKS,
         setting="cluster-autoscaler",
+        options="autoscaler",
         declared_by="gpu-cluster:eks:GpuNodeGroup",
         # docs.aws.amazon.com/eks/latest/userguide/launch-templates.html: "When you update your node
         # group to a different version of your launch template, all nodes in the group are recycled"
@@ -147,6 +160,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         title="Karpenter",
         platforms=_EKS,
         setting="karpenter",
+        options="karpenter",
         declared_by="gpu-cluster:eks:KarpenterPool",
         # Of these, what has no `hash:"ignore"` in pkg/apis/v1 of sigs.k8s.io/karpenter and
         # aws/karpenter-provider-aws 1.14.3 replaces every node; requirements, images, subnets,

@@ -409,7 +409,7 @@ class EksClusterArgs(Checked):
 
     @property
     def _own_autoscaler(self) -> EksAutoscalerArgs | None:
-        return self.autoscaler if self.scaler == "cluster-autoscaler" else None
+        return self.autoscaler if SCALERS[self.scaler].node_groups else None
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
@@ -428,15 +428,12 @@ class EksClusterArgs(Checked):
 
 
 @collected
-def check_options(scaler: Scaler, *, autoscaler: bool, karpenter: bool) -> Iterator[Refusal]:
+def check_options(scaler: Scaler, **given: bool) -> Iterator[Refusal]:
     """Raises ValueError for options of a scaler that the cluster does not use."""
-    if autoscaler and scaler != "cluster-autoscaler":
-        reason = f"has options of Cluster Autoscaler, and scaler is {scaler}; drop one of the two"
-        yield refuse("autoscaler")(reason)
-    if karpenter and scaler != "karpenter":
-        remedy = "drop it, or set scaler: karpenter"
-        reason = f"has options of Karpenter, and scaler is {scaler}"
-        yield refuse("karpenter")(reason, remedy=remedy)
+    for name, row in SCALERS.items():
+        if given.get(row.options) and name != scaler:
+            reason = f"has options of {row.title}, and scaler is {scaler}"
+            yield refuse(row.options)(reason, remedy=f"drop it, or set scaler: {name}")
 
 
 def version_warnings(version: str, today: date) -> list[str]:

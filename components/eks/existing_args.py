@@ -199,7 +199,7 @@ class EksExistingClusterArgs(Checked):
 
     @rule
     def _check_node_role(self) -> None:
-        others = self.scaler == "karpenter" and self.karpenter is None
+        others = SCALERS[self.scaler].launches and self.karpenter is None
         if others != (self.karpenter_node_role is not None):
             raise refuse("karpenterNodeRole")(
                 "is missing, and scaler karpenter without the key karpenter uses the cluster's own "
@@ -250,8 +250,8 @@ AnyEksClusterArgs = EksClusterArgs | EksExistingClusterArgs
 
 def controller(args: AnyEksClusterArgs) -> EksAutoscalerArgs | EksKarpenterArgs | None:
     """The options of the scaler that the stack runs; None if AWS or the cluster's owner does."""
-    options = {"cluster-autoscaler": args.autoscaler, "karpenter": args.karpenter}
-    return options.get(args.scaler)
+    options = {"autoscaler": args.autoscaler, "karpenter": args.karpenter}
+    return options.get(SCALERS[args.scaler].options)
 
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")

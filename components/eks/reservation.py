@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from ..catalog.eks import InstanceType
+from ..scalers import SCALERS
 from ..schema.limits import matching
 from ..schema.refusal import Keys, Refusal, collected, refuse
 
@@ -131,7 +132,7 @@ def check(
 
 def check_scaler(reservation: str | None, scaler: str) -> None:
     """Raises ValueError for a resource group if the scaler needs single reservations."""
-    if scaler != "cluster-autoscaler" and reservation is not None and is_group(reservation):
+    if not SCALERS[scaler].node_groups and reservation is not None and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
         raise refuse("reservation", reservation)(
             f"is not possible with cluster.scaler {scaler}: it takes a reservation by its ID; "

@@ -11,6 +11,7 @@ from annotated_types import Ge, Interval
 from ..access.addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
 from ..catalog.dates import holds
+from ..scalers import SCALERS
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
@@ -329,7 +330,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     @rule
     def _check_scaler(self) -> None:
         first = catalog.FIRST_VERSIONS["compute-class-node-labels"]
-        classes = self.scaler == "compute-classes"
+        classes = SCALERS[self.scaler].in_cluster
         if classes and self.version is not None and catalog.meets(self.version, first) is False:
             raise refuse("scaler")(
                 f"compute-classes needs GKE {' or '.join(first)}, the first version in which they "

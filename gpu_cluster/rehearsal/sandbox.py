@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.control_plane import keda
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
@@ -247,7 +248,8 @@ class Sandbox:
         """Whether the stack or EKS runs Karpenter, which then replaces the rehearsal's own."""
         settings = self.program.settings
         cluster = settings.cluster if settings else None
-        return getattr(cluster, "scaler", None) in ("karpenter", "auto-mode")
+        scaler = SCALERS.get(getattr(cluster, "scaler", ""))
+        return scaler is not None and scaler.node_pools
 
     @property
     def kubernetes_wanted(self) -> str:

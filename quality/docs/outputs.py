@@ -63,7 +63,7 @@ def contracts() -> Mapping[str, list[Mapping[str, Any]]]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for platform, _, _, kind, given in drivers():
         found.setdefault(platform, []).append(pool_of(kind, given).contract())
-        if platform == "existing":
+        if hasattr(kind, "runtime_class"):
             with_class = pool_of(kind, {**given, "runtimeClass": "nvidia"})
             found[platform].append(with_class.contract())
     return found

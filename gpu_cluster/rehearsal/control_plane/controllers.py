@@ -22,6 +22,7 @@ import urllib3
 import yaml
 
 from gpu_cluster import tools
+from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.rehearsal.control_plane import mounted
 from gpu_cluster.rehearsal.control_plane.api import STRATEGIC, Api
 from gpu_cluster.rehearsal.control_plane.auto_mode import AutoModeController
@@ -53,10 +54,11 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
     # The program itself reports what is wrong with the file.
     batch = batch if isinstance(batch, dict) else {}
     cluster = cluster if isinstance(cluster, dict) else {}
+    scaler = SCALERS.get(str(cluster.get("scaler")))
     wanted = {
         "jobset": teams or batch.get("jobSet"),
         "kueue": teams or batch.get("queues"),
-        "karpenter-aws": cluster.get("scaler") in ("karpenter", "auto-mode"),
+        "karpenter-aws": scaler is not None and scaler.node_pools,
     }
     named = [replace(program(name), tools=pinned) for name in PROGRAMS.values() if wanted[name]]
     if missing := [item for item in named if not item.folder().is_dir()]:

@@ -19,6 +19,7 @@ from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.kube import quantity
+from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.decode import camel, decode, type_hints
 from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.settings.blocks import RUNNING
@@ -403,7 +404,7 @@ def eks_cluster(
         stack, EksCluster, ("name", "subnets"), f"{args.name} is simulated as terraform-aws-eks",
         folder,
     )  # fmt: skip
-    unscaled = args.scaler == "cluster-autoscaler" and args.autoscaler is None
+    unscaled = SCALERS[args.scaler].node_groups and args.autoscaler is None
     if notes and unscaled and not objects(stack, folder):
         notes.append(
             f"{args.name} has no Cluster Autoscaler here, as that module installs none, so no GPU "

@@ -128,7 +128,7 @@ def spot_pools(settings: EksSettings) -> list[str]:
     paths = [f"gpuPools.{name}" for name, pool in settings.pools.items() if pool.pool.spot]
     cpu_pools = settings.cluster.cpu_pools.items()
     paths += [f"cluster.cpuPools.{name}.spot" for name, pool in cpu_pools if pool.spot]
-    return paths if settings.cluster.scaler == "karpenter" else []
+    return paths if SCALERS[settings.cluster.scaler].launches else []
 
 
 def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:

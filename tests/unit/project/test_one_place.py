@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from gpu_cluster.components.catalog.images import DEVICE_PLUGIN
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.cluster import GPU_TAINT
+from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
-from gpu_cluster.components.settings.blocks import RUNNING
+from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
 from gpu_cluster.stacks.definition.files import ROOT
 from tests.toy import python
 from tests.tree import sources
@@ -70,34 +72,30 @@ def test_no_component_writes_the_label_of_a_zone_again() -> None:
     assert [path.name for path in paths if f'"{ZONE}"' in path.read_text()] == ["kubernetes.py"]
 
 
-_COMPARED = re.compile(
-    r"(?:[!=]=|\bin) [(\"']*(" + "|".join(map(re.escape, SCALERS)) + r")\"|"
-    r"\"(" + "|".join(map(re.escape, SCALERS)) + r")\" (?:[!=]=|in)\b"
-)
-_COMPARES = {
-    # Options of one scaler, given with another.
-    "components/eks/cluster_args.py": 3,
-    "components/eks/existing_args.py": 1,
-    "components/eks/reservation.py": 1,
-    "components/gke/cluster_args.py": 1,
-    # Karpenter's own permissions.
-    "gpu_cluster/stacks/capacity/aws_account.py": 1,
-    "gpu_cluster/rehearsal/control_plane/controllers.py": 1,
-    "gpu_cluster/rehearsal/sandbox.py": 1,
-    "gpu_cluster/rehearsal/simulators/inventory.py": 1,
+_COMPARES: Mapping[str, tuple[Mapping[str, object], Mapping[str, int]]] = {
+    "scaler": (SCALERS, {}),
+    # The rules of EC2's and Google's machines differ.
+    "platform": (PLATFORMS, {"quality/docs/support_matrix.py": 2}),
+    # What is left of a stack without a declared namespace, or without queues.
+    "block": (BLOCKS, {"components/settings/remaining.py": 1}),
 }
-"""File -> lines that compare the name of a scaler; what follows from one belongs in its row."""
+"""Table -> its keys, and file -> lines that compare a value with one of them; what follows from a
+key belongs in its row."""
 
 
-def test_few_lines_compare_the_name_of_a_scaler() -> None:
-    """A feature that asks for a name forgets the other scalers."""
+@pytest.mark.parametrize("table", _COMPARES)
+def test_few_lines_compare_a_name_of_a_table(table: str) -> None:
+    """A feature that asks for a name forgets the other rows."""
+    rows, expected = _COMPARES[table]
+    keys = f"(?:{'|'.join(map(re.escape, rows))})"
+    compared = re.compile(rf"(?:[!=]=|\bin) [(\[\"']*{keys}\"|\"{keys}\" (?:[!=]=|in)\b")
     found = {
         str(path.relative_to(ROOT)): count
         for path in sources()
-        if (count := sum("scaler" in line and bool(_COMPARED.search(line))
+        if (count := sum(table in line and bool(compared.search(line))
                          for line in path.read_text().splitlines()))
     }  # fmt: skip
-    assert found == _COMPARES
+    assert found == expected
 
 
 def test_warnings_name_no_block_of_pods() -> None:
