@@ -330,30 +330,18 @@ TOGETHER = {
             ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", -1],
             ["gpu-cluster:workloads", "sample-gpu-pod", {
                 "image": "a:1", "kind": "job", "gpus": -1, "pool": "others", "queue": "night",
-                "serviceAccount": "reader",
+                "serviceAccount": "reader", "namespace": "nowhere",
                 "volumes": {"data": {"mountPath": "/data", "claim": "data"}},
             }],
         ],
         [
             "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
             "workloads.sample-gpu-pod.gpus: -1 is negative; allowed: 0 or more",
+            "workloads.sample-gpu-pod.namespace: nothing creates the namespace 'nowhere'; add it",
             "workloads.sample-gpu-pod.pool: 'others' is not a pool; gpuPools has no valid pool",
             "workloads.sample-gpu-pod.queue: 'night' is not a queue; add batch.queues.night",
             "workloads.sample-gpu-pod.serviceAccount: 'reader' is not a service account; add",
             "workloads.sample-gpu-pod.volumes.data.claim: 'data' is not one of volumeClaims; add",
-        ],
-    ),
-    "a namespace of a refused entry, and of another": (
-        "dev",
-        [
-            ["gpu-cluster:workloads", "sample-gpu-pod", "namespace", "nowhere"],
-            ["gpu-cluster:workloads", "sample-gpu-pod", "gpus", -1],
-            ["gpu-cluster:serviceAccounts", {"reader": {"namespace": "elsewhere"}}],
-        ],
-        [
-            "serviceAccounts.reader.namespace: nothing creates the namespace 'elsewhere'; add",
-            "workloads.sample-gpu-pod.gpus: -1 is negative; allowed: 0 or more",
-            "workloads.sample-gpu-pod.namespace: nothing creates the namespace 'nowhere'; add",
         ],
     ),
     "the provider's region, and networks": (
@@ -362,8 +350,8 @@ TOGETHER = {
             ["aws:region", "virginia"],
             ["gpu-cluster:cluster", "authorizedNetworks",
              dict.fromkeys(("office", "home", "hotel"), "203.0.113.0/24")],
-            ["gpu-cluster:cluster", "users",
-             {"a": {"principals": ["arn:aws:iam::123456789012:role/deployer"]}}],
+            ["gpu-cluster:cluster", "users", {"a": {"principals": [
+                "arn:aws:iam::123456789012:role/deployer"]}}],
         ],
         [
             "aws:region: 'virginia' is not a region; give one such as us-east-1",
