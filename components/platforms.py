@@ -96,7 +96,7 @@ class Platform:
     environment: str = ""
     """Module that writes the file of a new stack (`stacks.environments.new_stack.Environment`)."""
     measures: str = ""
-    """Module with the way to measure it (`quality.platforms.Measured`); empty without pools."""
+    """Module for the injection of faults (`quality.platforms.Measured`); empty without pools."""
     support: str = ""
     """Module with its rows of the support matrix (`quality.docs.support_matrix.Supported`); empty
     if those of another platform apply."""

@@ -44,6 +44,7 @@ def configuration(args: ControllerArgs) -> str:
 
 
 def deployment(args: ControllerArgs, name: str) -> DeploymentSpecArgsDict:
+    """The Deployment's spec; the pods restart when the controller's configuration changes."""
     return {
         "replicas": 1,
         # Both are ready once they have certificates and listen; their webhooks are served a moment

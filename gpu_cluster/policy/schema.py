@@ -8,6 +8,7 @@ LEVEL = "enforcementLevel"
 
 
 def texts(*default: str, about: str) -> Mapping[str, Any]:
+    """The schema of a list of texts."""
     return {
         "type": "array",
         "items": {"type": "string"},
@@ -17,12 +18,14 @@ def texts(*default: str, about: str) -> Mapping[str, Any]:
 
 
 def prefix(default: int, about: str) -> Mapping[str, Any]:
+    """The schema of the length of an IPv4 network's prefix, in bits."""
     return {
         "type": "integer", "minimum": 0, "maximum": 32, "default": default, "description": about,
     }  # fmt: skip
 
 
 def exempt() -> Mapping[str, Any]:
+    """The schema of pods that are exempt from controls."""
     return {
         "type": "object",
         "additionalProperties": {"type": "array", "items": {"type": "string"}},

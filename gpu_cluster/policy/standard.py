@@ -5,7 +5,7 @@ checks, kubernetes/kubernetes staging/src/k8s.io/pod-security-admission/policy (
 of Kubernetes 1.34. `HostPath Volumes` is a separate rule here: `policy.host_paths`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -236,5 +236,3 @@ CONTROLS: Sequence[Control] = (
              "drop ALL; to add: NET_BIND_SERVICE", _drops_all),
 )  # fmt: skip
 """The standard's table."""
-
-BY_ID: Mapping[str, Control] = {control.id: control for control in CONTROLS}

@@ -11,6 +11,7 @@ from gpu_cluster.tools.programs import PROGRAMS, ToolError, program
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns the exit code, and prints a ToolError instead of raising it."""
     parser = argparse.ArgumentParser(prog="python -m gpu_cluster.tools", description=tools.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build", help="build what the cache lacks")

@@ -1,7 +1,6 @@
-"""Data about each platform for benchmarks and fault injection: one module each, named in its
-row."""
+"""Data about each platform for fault injection: one module each, named in its row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -12,21 +11,10 @@ from gpu_cluster.components.platforms import PLATFORMS
 class Measured(Protocol):
     """The interface of the module that `Platform.measures` names."""
 
-    SCALE: float
-    """How many of the cloud's seconds one second of an `up` stands for; an `up` then takes about
-    two minutes. More would magnify times that are not the cloud's: the engine's start of 2 s."""
-    ORDER: Sequence[str]
-    """Types that the cloud creates in this order before a GPU can be requested."""
     KILL_PARTS: int
     """The number of parts into which the kills of the fault injection are divided."""
     OUTPUTS: Mapping[str, Mapping[str, Any]]
     """Resource type -> the cloud's outputs that the program reads."""
-    SECONDS: Mapping[str, float]
-    """Resource type -> how long its creation typically takes; 2 s for types that are not listed."""
-    EMPTY_POOL: float
-    """The seconds of a pool without nodes, which every GPU pool is at first."""
-    SOURCES: Sequence[str]
-    """Where the long ones are from; the rest is general experience, and too short to matter."""
 
 
 def measured(platform: str) -> Measured | None:

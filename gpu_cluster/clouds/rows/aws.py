@@ -89,7 +89,6 @@ class Row:
     provider_own: tuple[str, ...] = ()
     unsimulated: tuple[str, ...] = ()
     found_by: Names | None = None
-    seconds: float | None = None
     framework: bool = False
     provider: Mapping[str, Any] = field(default_factory=dict)
 

@@ -110,10 +110,12 @@ def launched_by(node: Object) -> str | None:
 
 
 def labels_of(item: Object) -> Mapping[str, str]:
+    """The labels of any object."""
     return item["metadata"].get("labels") or {}
 
 
 def taints_of(node: Object) -> list[Mapping[str, str]]:
+    """The taints that the node has now."""
     return list(node.get("spec", {}).get("taints") or [])
 
 

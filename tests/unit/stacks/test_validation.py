@@ -172,7 +172,7 @@ def test_what_the_program_refuses_is_the_first_finding() -> None:
 def test_a_finding_stands_where_its_key_does() -> None:
     """Every line of every refused config is the one of the last key that is there."""
     for says, values in refused():
-        text = yaml.safe_dump({"config": values}, sort_keys=False)
+        text = yaml.safe_dump({"config": values}, sort_keys=False, allow_unicode=True)
         path = says.partition(": ")[0]
         line, column = position(parsed(text.encode())[0], f"config.{path}")
         at = text.splitlines()[line - 1][column - 1 :]

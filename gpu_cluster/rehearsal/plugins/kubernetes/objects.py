@@ -110,6 +110,7 @@ def metadata_of(obj: Object) -> Object:
 
 
 def name_of(obj: Object) -> Any:
+    """The name; None if there is none, and `UNKNOWN` if it is not known yet."""
     return metadata_of(obj).get("name")
 
 
@@ -139,6 +140,7 @@ def annotation(obj: Object, name: str) -> str:
 
 
 def is_true(obj: Object, name: str) -> bool:
+    """Whether the annotation is `true`."""
     return annotation(obj, name) == "true"
 
 
