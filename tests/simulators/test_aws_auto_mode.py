@@ -255,10 +255,14 @@ def test_auto_mode_starts_a_node_for_addons(ml: Account) -> None:
 
 
 def test_auto_mode_enforces_network_policies_on_request(ml: Account) -> None:
-    """By a ConfigMap; without Auto Mode, by the addon's configuration."""
+    """By a ConfigMap and each node class; without Auto Mode, by the addon's configuration."""
     switch = {"kube-system/amazon-vpc-cni": {"data": {"enable-network-policy-controller": "true"}}}
     assert ml.cloud.why_unenforced(switch) == ""
     assert "EKS Auto Mode enforces no NetworkPolicy" in ml.cloud.why_unenforced({})
+    rows = [{"metadata": {"name": "a"}, "spec": {}},
+            {"metadata": {"name": "b"}, "spec": {"networkPolicy": "DefaultAllow"}}]  # fmt: skip
+    assert "on nodes of NodeClass a, without" in ml.cloud.why_unenforced(switch, rows)
+    assert ml.cloud.why_unenforced(switch, rows[1:]) == ""
     cluster = ml.cloud.account.clusters["ml"]
     compute, cluster.row["computeConfig"] = cluster.row["computeConfig"], {"enabled": False}
     assert "the addon vpc-cni enforces no NetworkPolicy" in ml.cloud.why_unenforced(switch)

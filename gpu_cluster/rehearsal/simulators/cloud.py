@@ -421,9 +421,13 @@ class Identifying(Protocol):
 class Enforcing(Protocol):
     """A cloud that enforces the NetworkPolicies of its clusters, if it was told to."""
 
-    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+    def why_unenforced(
+        self,
+        config_maps: Mapping[str, Mapping[str, Any]],
+        node_classes: Sequence[Mapping[str, Any]] = (),
+    ) -> str:
         """Why nothing in the cluster enforces NetworkPolicies; empty if something does.
-        `config_maps`: by `namespace/name`."""
+        `config_maps`: by `namespace/name`. `node_classes`: those of EKS Auto Mode."""
 
 
 @runtime_checkable

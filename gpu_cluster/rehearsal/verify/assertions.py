@@ -107,7 +107,7 @@ def unenforced(
     names = sorted(full_name(policy) for policy in policies)
     if not names or not isinstance(cloud, Enforcing):
         return []
-    why = cloud.why_unenforced(cluster_cache.config_maps)
+    why = cloud.why_unenforced(cluster_cache.config_maps, cluster_cache.all("NodeClass"))
     return [f"{why}; {', '.join(names)} have no effect"] if why else []
 
 

@@ -368,21 +368,30 @@ def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) 
         raise
 
 
-def why_unenforced(cluster: Cluster, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+def why_unenforced(
+    cluster: Cluster,
+    config_maps: Mapping[str, Mapping[str, Any]],
+    node_classes: Sequence[Mapping[str, Any]],
+) -> str:
     """Why no NetworkPolicy has an effect in the cluster; empty if they have.
 
     The VPC CNI's agent by the addon's `enableNetworkPolicy`, Auto Mode's by a ConfigMap
+    and by `networkPolicy` of each node class, which the guide does not call optional
     (docs.aws.amazon.com/eks/latest/userguide/cni-network-policy-configure.html and
     auto-net-pol.html, read 2026-11-28).
     """
     if cluster.automatic:
         switch = (config_maps.get("kube-system/amazon-vpc-cni") or {}).get("data") or {}
-        if switch.get("enable-network-policy-controller") == "true":
-            return ""
-        return (
-            "EKS Auto Mode enforces no NetworkPolicy: ConfigMap kube-system/amazon-vpc-cni has no "
-            'enable-network-policy-controller: "true"'
-        )
+        if switch.get("enable-network-policy-controller") != "true":
+            return (
+                "EKS Auto Mode enforces no NetworkPolicy: ConfigMap kube-system/amazon-vpc-cni has "
+                'no enable-network-policy-controller: "true"'
+            )
+        bare = [
+            row["metadata"]["name"] for row in node_classes if "networkPolicy" not in row["spec"]
+        ]
+        start = "EKS Auto Mode enforces no NetworkPolicy on nodes of NodeClass"
+        return f"{start} {', '.join(sorted(bare))}, without spec.networkPolicy" if bare else ""
     addon = cluster.addons.get("vpc-cni") or {}
     values = yaml.safe_load(addon.get("configurationValues") or "{}")
     if str(values.get("enableNetworkPolicy", "")).lower() == "true":

@@ -157,6 +157,8 @@ def built_in(cluster: Cluster) -> list[dict[str, Any]]:
                 "spec": {
                     "role": role_name(compute["nodeRoleArn"]),
                     "subnetSelectorTerms": [{"id": subnet} for subnet in config["subnetIds"]],
+                    # Assumed: what owners print of EKS's own class has it.
+                    "networkPolicy": "DefaultAllow",
                     "securityGroupSelectorTerms": [{"id": cluster.security_group}],
                 },
             }

@@ -356,11 +356,15 @@ class AwsCloud:
                 return why_not_mounted(self.account, cluster, mount)
             return why_no_bucket(mount, self.account, cluster)
 
-    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+    def why_unenforced(
+        self,
+        config_maps: Mapping[str, Mapping[str, Any]],
+        node_classes: Sequence[Mapping[str, Any]] = (),
+    ) -> str:
         """Implements `rehearsal.simulators.cloud.Enforcing`."""
         with self.account.lock:
             clusters = list(self.account.clusters.values())
-        return why_unenforced(clusters[0], config_maps) if clusters else ""
+        return why_unenforced(clusters[0], config_maps, node_classes) if clusters else ""
 
     def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
         """A pod that is created before its association takes effect never gets credentials."""

@@ -280,7 +280,11 @@ class GoogleCloud(CloudState):
                 return attached.why_not_mounted(self.resources, cluster, mount)
             return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
 
-    def why_unenforced(self, config_maps: Mapping[str, Mapping[str, Any]]) -> str:
+    def why_unenforced(
+        self,
+        config_maps: Mapping[str, Mapping[str, Any]],
+        node_classes: Sequence[Mapping[str, Any]] = (),
+    ) -> str:
         """Implements `rehearsal.simulators.cloud.Enforcing`: Dataplane V2, which Autopilot always
         has, or Calico (docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy)."""
         with self.lock:
