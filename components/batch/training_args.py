@@ -144,7 +144,7 @@ class TrainingArgs(PodArgs):
             )
         gpus = self.worker_gpus(pool)
         if gpus not in pool.gpus_per_pod:
-            yield impossible(gpus, pool, pool.gpus_per_pod)
+            yield impossible(gpus, pool, self.possible_on(pool, "gpus"))
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             yield refuse("nodes", self.nodes)(
                 f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",

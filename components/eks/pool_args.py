@@ -789,6 +789,8 @@ class EksGpuNodeGroupArgs(Checked):
             return possible_iops(self.disk_size_gb, self.disk_throughput)
         if key == "capacityType":
             return reservations.ways(self.instance_type)
+        if key == "sharing.strategy":
+            return ["mps", "time-slicing"] if GPUS[self.gpu_model].supports_mps else ["time-slicing"]
         if key == "minNodes":
             return [0] if self.fallback or "capacity-block" in self.purchases else None
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)

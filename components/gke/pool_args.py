@@ -351,6 +351,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return self.machine.provisioning
         if key == "diskType":
             return self.machine.features.boot_disks
+        if key == "osImage" and self.machine.family == "a4x":
+            return ["cos"]
         if key == "driver" and self.device_plugin != "gke":
             return ["daemonset", "none"]
         if key == "driverVersion" and (self.driver != "managed" or self.os_image != "cos"):
