@@ -790,7 +790,8 @@ class EksGpuNodeGroupArgs(Checked):
         if key == "capacityType":
             return reservations.ways(self.instance_type)
         if key == "sharing.strategy":
-            return ["mps", "time-slicing"] if GPUS[self.gpu_model].supports_mps else ["time-slicing"]
+            mps = GPUS[self.gpu_model].supports_mps
+            return ["mps", "time-slicing"] if mps else ["time-slicing"]
         if key == "minNodes":
             return [0] if self.fallback or "capacity-block" in self.purchases else None
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)

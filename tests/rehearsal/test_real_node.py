@@ -300,7 +300,8 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
 
 
 HELD = """
-import sys, time, tools
+import sys, time
+from gpu_cluster import tools
 from pathlib import Path
 from typing import Any
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
