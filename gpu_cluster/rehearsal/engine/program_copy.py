@@ -57,13 +57,18 @@ def prepared(stack: str, folder: Path, pinned: Path = HERE) -> ProgramCopy:
     the stack of an existing cluster to the rehearsal's own cluster."""
     file = folder / f"Pulumi.{stack}.yaml"
     document = document_in(file.read_bytes(), file.name)
+    notes: tuple[str, ...] = ()
+    if document.get("environment"):
+        config_from(document, file.name)
+        # The rehearsal's engine has no ESC, and refuses a file that names an environment of it.
+        del document["environment"]
+        notes = ("environment left out: a rehearsal reads no values from Pulumi ESC",)
     config = document.get("config")
     provide(config if isinstance(config, dict) else {}, pinned)
     named = platform_of(config) if isinstance(config, dict) else ""
     platform = named if named in PLATFORMS else next(iter(PLATFORMS))
-    notes: tuple[str, ...] = ()
     if not PLATFORMS[platform].owned:
-        notes = on_its_own_cluster(document)
+        notes += on_its_own_cluster(document)
     if notes:
         file.write_text(yaml.safe_dump(document, sort_keys=False))
     return ProgramCopy(

@@ -27,6 +27,11 @@ KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovi
 """The keys that the engine reads in a stack's file: `ProjectStack` in
 sdk/go/common/workspace/project.go of pulumi v3.259.0, read on 2026-11-21. It ignores all others."""
 NO_CONFIG = "has no config: see Pulumi.dev.yaml for an example"
+IN_ESC = (
+    "environment: its values are in Pulumi ESC, which this command does not read; write "
+    "gpu-cluster's blocks into the file, or check the stack with pulumi preview"
+)
+"""The refusal of a file whose blocks are missing because an ESC environment has them."""
 PLACEHOLDER = "rehearsal-placeholder"
 """Replaces every encrypted value, because no passphrase or key is available here."""
 

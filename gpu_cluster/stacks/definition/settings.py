@@ -61,8 +61,10 @@ def config_from(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     Raises CheckError if there is none.
     """
     config = document.get("config")
+    if document.get("environment") and CLUSTER not in (config or ()):
+        raise StackError(f"{name}: {files.IN_ESC}")
     if not isinstance(config, dict):
-        raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+        raise StackError(f"{name} {files.NO_CONFIG}")
     plain: dict[str, Any] = without_secrets(config)
     return plain
 

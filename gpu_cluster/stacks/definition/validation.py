@@ -10,12 +10,14 @@ from typing import Any
 from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import (
+    IN_ESC,
     NO_CONFIG,
     PLACEHOLDER,
     ROOT,
     NotYaml,
     misplaced,
     parsed,
+    read_stack,
     stack_file,
     without_secrets,
 )
@@ -43,7 +45,10 @@ class Finding:
 def answer(stack: str) -> Answer:
     """The findings in a stack's file at the root, as a document and as text."""
     file, found = stack_file(ROOT, stack), findings(stack)
-    text = "\n".join(map(str, found)) or f"{file.name}: no problems found"
+    checked = f"{file.name}: no problems found"
+    if not found and read_stack(ROOT, stack).get("environment"):
+        checked += " without what environment adds from Pulumi ESC, which is not read"
+    text = "\n".join(map(str, found)) or checked
     document = {"file": file.name, "findings": [asdict(finding) for finding in found]}
     return ExitCode.FINDING if found else ExitCode.OK, document, text
 
@@ -88,12 +93,7 @@ def _wrong(source: Path, stack: str, document: Any) -> Iterator[tuple[str, str]]
         return
     refused = refusals(config, source)
     if refused and top.get("environment"):
-        yield (
-            "environment",
-            "environment: its values are in Pulumi ESC, which this command does not read, so that "
-            "what follows may be set there; write gpu-cluster's blocks into the file, or check "
-            "the stack with pulumi preview",
-        )
+        yield "environment", f"{IN_ESC}. What follows may be set there"
     for refusal in refused:
         yield f"config.{refusal.at}", str(refusal)
     try:

@@ -314,17 +314,22 @@ def test_a_wrong_description_of_subnetworks_is_one_line(
 
 
 def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
-    """The copy of the stack's file names no kubeconfig any more; the report says what it did."""
+    """The copy of the stack's file names no kubeconfig any more, nor an environment of Pulumi ESC;
+    the report says what it did."""
     file = tmp_path / "Pulumi.lab.yaml"
-    file.write_text((STACKS / file.name).read_text())
+    file.write_text(f"environment: [team/gpus]\n{(STACKS / file.name).read_text()}")
     copy = prepared("lab", tmp_path)
     assert copy.notes == (
+        "environment left out: a rehearsal reads no values from Pulumi ESC",
         "cluster.kubeconfigFile, cluster.context left out: a rehearsal has its own cluster",
     )
     assert copy.settings is not None
     cluster = yaml.safe_load(file.read_text())["config"]["gpu-cluster:cluster"]
     assert cluster == {"platform": "existing", "name": "lab"}
     assert prepared("lab", tmp_path).notes == ()
+    file.write_text("environment: [team/gpus]\n")
+    with pytest.raises(StackError, match=r"^Pulumi\.lab\.yaml: environment: its values are in Pul"):
+        prepared("lab", tmp_path)
 
 
 @pytest.mark.parametrize(

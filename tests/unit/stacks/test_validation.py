@@ -445,12 +445,24 @@ def test_an_empty_block_hides_no_misplaced_one(nested: object, outer: dict[str, 
     )
 
 
-def test_values_in_an_esc_environment_are_not_taken_for_missing(tmp_path: Path) -> None:
-    """A file that has everything itself has no finding, whatever else it imports."""
+def test_values_in_an_esc_environment_are_not_taken_for_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that has everything itself has no finding, whatever else it imports; the command says
+    that it does not read the rest, and others say so of a file without a cluster."""
     (first, *_) = written(tmp_path, "environment: [team/gpus]\n")
     assert first.message.startswith("environment: its values are in Pulumi ESC, which this command")
     text = (EXAMPLES / "Pulumi.dev.yaml").read_text()
     assert written(tmp_path, f"environment: [team/gpus]\n{text}") == []
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path / "own"))
+    file = tmp_path / "own" / "Pulumi.dev.yaml"
+    file.write_text(f"environment: [team/gpus]\n{text}")
+    assert main(["validate", "dev"]) == ExitCode.OK
+    assert "adds from Pulumi ESC, which is not read" in capsys.readouterr().out
+    file.write_text("environment: [team/gpus]\nconfig: {aws:region: us-east-1}\n")
+    assert main(["cost", "dev"]) == ExitCode.UNKNOWN
+    assert "Pulumi.dev.yaml: environment: its values are in" in capsys.readouterr().err
 
 
 _POOL, _POD = ("gpu-cluster:gpuPools", "train-gpu"), ("gpu-cluster:workloads", "sample-gpu-pod")
