@@ -9,8 +9,6 @@ from ..cluster import Cluster
 from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
-GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
-
 RULES: list[PolicyRuleArgsDict] = [
     rule("", ["nodes"], *READ),
     rule("", ["persistentvolumeclaims"], *READ, "create"),
@@ -20,9 +18,9 @@ RULES: list[PolicyRuleArgsDict] = [
     rule("events.k8s.io", ["events"], "create", "patch"),
     rule("batch", ["jobs"], *READ, "create", "delete", "patch", "update"),
     rule("batch", ["jobs/status"], "get", "patch", "update"),
-    rule(GROUP, ["jobsets"], *READ, "patch", "update"),
-    rule(GROUP, ["jobsets/finalizers"], "update"),
-    rule(GROUP, ["jobsets/status"], "get", "patch", "update"),
+    rule(names.JOB_SET_GROUP, ["jobsets"], *READ, "patch", "update"),
+    rule(names.JOB_SET_GROUP, ["jobsets/finalizers"], "update"),
+    rule(names.JOB_SET_GROUP, ["jobsets/status"], "get", "patch", "update"),
 ]
 """The rules of config/components/rbac/role.yaml in 0.12.0, except creating and deleting JobSets."""
 
@@ -37,7 +35,12 @@ def job_set(*, protected: bool, cluster: Cluster, parent: pulumi.Resource) -> Co
         rules=RULES,
         protected=protected,
         webhooks=[
-            Webhook(kind="jobset", group=GROUP, version=VERSION, resources=["jobsets"]),
+            Webhook(
+                kind="jobset",
+                group=names.JOB_SET_GROUP,
+                version=names.JOB_SET_VERSION,
+                resources=["jobsets"],
+            ),
             Webhook(
                 kind="pod",
                 group="",

@@ -9,7 +9,6 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
-from . import jobset
 from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
@@ -91,8 +90,8 @@ TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
 """Rules of the same file for placing pods, which have a scheduling gate that Kueue removes."""
 
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
-    rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
-    rule(jobset.GROUP, ["jobsets/finalizers", "jobsets/status"], "get", *_CHANGE),
+    rule(names.JOB_SET_GROUP, ["jobsets"], *READ, *_CHANGE),
+    rule(names.JOB_SET_GROUP, ["jobsets/finalizers", "jobsets/status"], "get", *_CHANGE),
 ]
 
 
@@ -155,8 +154,8 @@ def _webhooks(job_set: bool) -> list[Webhook]:
     )
     sets = Webhook(
         kind="jobset",
-        group=jobset.GROUP,
-        version=jobset.VERSION,
+        group=names.JOB_SET_GROUP,
+        version=names.JOB_SET_VERSION,
         resources=["jobsets"],
         label=names.QUEUE_LABEL,
     )

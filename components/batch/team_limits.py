@@ -10,7 +10,6 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, Cluster, GpuPool
-from . import jobset
 from .admission import admission_policy
 from .team_args import CHOOSES_GPUS, HARMLESS_VARIABLE, TeamQueue
 
@@ -63,7 +62,7 @@ class TeamLimits(pulumi.ComponentResource):
             f"team-{name}-queue",
             queue,
             cluster,
-            (jobset.GROUP, "jobsets", ["CREATE"]),
+            (names.JOB_SET_GROUP, "jobsets", ["CREATE"]),
             [*queued(name, queue), *on_gpu_nodes(cluster.pools.values())],
             _ENVIRONMENT,
         )

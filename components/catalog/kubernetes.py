@@ -132,6 +132,8 @@ PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 REQUEST_PARAMETER_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 """Prefix of a job's annotations that Kueue copies into the parameters of its ProvisioningRequests
 (kubernetes-sigs/kueue v0.16.2, pkg/controller/constants)."""
+JOB_SET_GROUP: Final = "jobset.x-k8s.io"
+JOB_SET_VERSION: Final = "v1alpha2"
 JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 """JobSet's label on the pods of a JobSet: its name."""
 

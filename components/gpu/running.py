@@ -4,11 +4,13 @@ Not for Deployments, whose pods may move, nor for bare pods, which no autoscaler
 """
 
 from collections.abc import Iterable, Mapping
-
-from pulumi_kubernetes.batch.v1 import PodFailurePolicyArgsDict
+from typing import TYPE_CHECKING
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
+
+if TYPE_CHECKING:  # submitted jobs are rendered without an SDK
+    from pulumi_kubernetes.batch.v1 import PodFailurePolicyArgsDict
 
 
 def staying(pool: GpuPool) -> Mapping[str, str]:
@@ -34,7 +36,7 @@ def placed(
     return {names.UNCONSTRAINED_TOPOLOGY: "true"}
 
 
-DISRUPTIONS_IGNORED: PodFailurePolicyArgsDict = {
+DISRUPTIONS_IGNORED: "PodFailurePolicyArgsDict" = {
     "rules": [
         {
             "action": "Ignore",

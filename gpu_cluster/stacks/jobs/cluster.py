@@ -11,9 +11,8 @@ import kubernetes.client
 import urllib3
 from kubernetes.client import ApiException
 
-from gpu_cluster.components.batch import jobset
 from gpu_cluster.components.batch.published import CONFIG_MAP, KEY, Published, read
-from gpu_cluster.components.batch.training import WORKERS
+from gpu_cluster.components.batch.training_spec import WORKERS
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.stacks.jobs.submitted import SUBMITTED, Job
 from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, asked, client_of, items
@@ -97,7 +96,7 @@ class JobCluster:
 
     def jobs(self, *, everywhere: bool = False) -> list[Object]:
         """All JobSets in the namespace, or in all namespaces."""
-        custom, kind = self._custom, (jobset.GROUP, jobset.VERSION)
+        custom, kind = self._custom, (names.JOB_SET_GROUP, names.JOB_SET_VERSION)
         try:
             return items(
                 asked(custom.list_cluster_custom_object, *kind, _PLURAL)
@@ -211,14 +210,14 @@ class JobCluster:
 
     def _create_job_set(self, job_set: Object) -> Object:
         created: Object = self._custom.create_namespaced_custom_object(
-            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, job_set,
+            names.JOB_SET_GROUP, names.JOB_SET_VERSION, self.namespace, _PLURAL, job_set,
             _request_timeout=TIMEOUT_SECONDS,
         )  # fmt: skip
         return created
 
     def _delete_job_set(self, name: str) -> None:
         self._custom.delete_namespaced_custom_object(
-            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, name,
+            names.JOB_SET_GROUP, names.JOB_SET_VERSION, self.namespace, _PLURAL, name,
             propagation_policy="Foreground", _request_timeout=TIMEOUT_SECONDS,
         )  # fmt: skip
 

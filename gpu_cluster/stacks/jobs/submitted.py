@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.batch import jobset
 from gpu_cluster.components.batch.load import Available, read_training_jobs
 from gpu_cluster.components.batch.published import Published
-from gpu_cluster.components.batch.training import among_themselves, labels, spec
 from gpu_cluster.components.batch.training_args import TrainingArgs
+from gpu_cluster.components.batch.training_spec import among_themselves, labels, spec
+from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
 from gpu_cluster.components.schema.limits import refusal
 from gpu_cluster.components.settings.blocks import ENTRY_NAMES
@@ -133,7 +133,7 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
             ),
         ],
         job_set={
-            "apiVersion": f"{jobset.GROUP}/{jobset.VERSION}",
+            "apiVersion": f"{names.JOB_SET_GROUP}/{names.JOB_SET_VERSION}",
             "kind": "JobSet",
             "metadata": {
                 "name": name,
