@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH
 from gpu_cluster.policy import ceiling, settings
 from gpu_cluster.policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, judged
+from gpu_cluster.stacks.definition.names import ROOT
 
 if TYPE_CHECKING:
     from gpu_cluster.components.settings.model import Settings
     from gpu_cluster.stacks.cost.bill import Bill
 
+_FILE = ROOT / "policy" / "config.json"
+
 
 def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
     """The verdict of `gpu-pool-minimum` on each GPU pool that keeps nodes running."""
     try:
-        _, given = settings.parsed()
+        _, given = settings.parsed(_FILE)
         stacks = given.get(MINIMUM, {}).get("stacks", PRODUCTION)
         if any(fnmatchcase(stack, pattern) for pattern in stacks):
             return []
@@ -30,14 +33,14 @@ def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
 
 def line(stack: str, bill: "Bill") -> str:
     """The verdict of `monthly-ceiling` and `ceiling-confirmed` on the pools of a bill; empty for a
-    bill without pools."""
+    bill without pools, and in a project without policies."""
     machines = [
         (item.name, item.full, part)
         for item in bill.items
         for part in item.parts
         if part.name == "machine"
     ]
-    if not machines:
+    if not machines or not _FILE.parent.is_dir():
         return ""
     costs: dict[str, float] = {}
     for name, nodes, part in machines:
@@ -45,7 +48,7 @@ def line(stack: str, bill: "Bill") -> str:
         if price is not None and nodes is not None:
             costs[name] = nodes * price * HOURS_PER_MONTH
     try:
-        _, given = settings.parsed()
+        _, given = settings.parsed(_FILE)
         rule = given.get(RULE, {})
         verdict, reason = judged(
             stack,

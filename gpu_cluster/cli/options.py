@@ -1,13 +1,9 @@
 """Arguments that several commands have."""
 
-from pathlib import Path
-
 import click
 from click.shell_completion import CompletionItem
 
-from gpu_cluster.stacks.definition.names import StackError, stack_name
-
-ROOT = Path(__file__).resolve().parents[2]
+from gpu_cluster.stacks.definition.names import ROOT, StackError, stack_name
 
 
 class _Stack(click.ParamType[str]):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpu_cluster.cli.options import ROOT, rehearsal_option, stack_argument
-from gpu_cluster.stacks.definition.names import StackError
+from gpu_cluster.cli.options import rehearsal_option, stack_argument
+from gpu_cluster.stacks.definition.names import ROOT, StackError
 from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.stacks.outcome import ExitCode
 

@@ -34,9 +34,9 @@ def read(rules: "Sequence[Rule]") -> Mapping[str, Mapping[str, Any]]:
     return checked(settings, rules, str(file))
 
 
-def parsed() -> tuple[Path, Any]:
+def parsed(file: Path = FILE) -> tuple[Path, Any]:
     """The file, and its parsed JSON. Raises ValueError, in one line."""
-    file = Path(os.environ.get(ELSEWHERE) or FILE)
+    file = Path(os.environ.get(ELSEWHERE) or file)
     try:
         text = file.read_text()
     except OSError as error:

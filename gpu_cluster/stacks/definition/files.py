@@ -13,9 +13,9 @@ import yaml
 
 from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.stacks.definition.names import ROOT as ROOT
 from gpu_cluster.stacks.definition.names import StackError, stack_name
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "stacks"
 SAMPLES = tuple(sorted(file.name.split(".")[1] for file in EXAMPLES.glob("Pulumi.*.yaml")))
 """The environments that come with the program. Its own tests, faults and measurements use these,
@@ -277,7 +277,9 @@ def stack_file(source: Path, stack: str) -> Path:
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if not file.is_file():
         known_stacks = ", ".join(stacks(source)) or "none"
-        raise StackError(f"there is no {file.name}: the stacks here are {known_stacks}")
+        project = (source / "Pulumi.yaml").is_file()
+        where = "here" if project else f"in {source}, which has no Pulumi.yaml,"
+        raise StackError(f"there is no {file.name}: the stacks {where} are {known_stacks}")
     return file
 
 

@@ -1,15 +1,30 @@
-"""Valid names of a stack, which become parts of paths and of commands."""
+"""The folder of the stack files, and valid names of a stack, which become parts of paths."""
 
 import re
+from pathlib import Path
 
 from gpu_cluster.stacks.outcome import CheckError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_PROGRAM = Path(__file__).resolve().parents[3]
+IN_CHECKOUT = (_PROGRAM / "Pulumi.yaml").is_file()
+"""Whether this is a checkout or a copy of it, and not the wheel."""
 _FILE = re.compile(r"(.*/|)Pulumi\.(.+)\.ya?ml")
 
 
 class StackError(CheckError):
     """The stack or its file cannot be used; the message says what to do."""
+
+
+def project_folder(folder: Path) -> Path:
+    """The folder with the Pulumi.yaml of a project, as the engine looks for it; if there is none,
+    the folder itself."""
+    above = (each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file())
+    return next(above, folder)
+
+
+ROOT = _PROGRAM if IN_CHECKOUT else project_folder(Path.cwd())
+"""The folder of the stack files: a checkout, or with the wheel the project that one is in."""
 
 
 def stack_name(text: str) -> str:
