@@ -95,7 +95,8 @@ $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 lock:
 	@command -v uv > /dev/null || \
 	  { echo "uv is needed: https://docs.astral.sh/uv/getting-started/installation"; exit 1; }
-	@$(LOCK) requirements.txt requirements-dev.txt --output-file requirements-dev.lock
+	@$(LOCK) requirements.txt $(addprefix requirements-,jobs.txt checks.txt dev.txt) \
+	  --output-file requirements-dev.lock
 	@$(LOCK) requirements.txt --output-file requirements.lock --constraints requirements-dev.lock
 
 # Builds what is not built yet, once the stack and with NODE=gpu the machine have been looked at.

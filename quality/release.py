@@ -64,7 +64,7 @@ def component_package(folder: Path, built: Path, version: str, root: Path = ROOT
     source = root / "component-package"
     archive = folder / f"pulumi-resource-gpu-cluster-v{version}.tar.gz"
     requirement = tarfile.TarInfo("requirements.txt")
-    text = f"./{built.name}\n".encode()
+    text = f"./{built.name}[stack]\n".encode()
     requirement.size = len(text)
     with tarfile.open(archive, "w:gz") as tar:
         for file in (source / "PulumiPlugin.yaml", source / "__main__.py", built):

@@ -9,12 +9,26 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 OFFLINE = ["--no-index", "--no-deps"]
 
 
-def environment(folder: Path, built: Path) -> Path:
+_HIDDEN = """
+import sys
+from importlib.machinery import PathFinder
+class Others(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.startswith("pulumi") else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Others
+"""
+
+
+def environment(folder: Path, built: Path, *, pulumi: bool = True) -> Path:
     """The interpreter of a new environment with the wheel. Its dependencies are this environment's,
-    as if they were installed there; the checkout is not on its path."""
+    as if they were installed there,
+    all or without those of Pulumi; the checkout is not on its path."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
     subprocess.run([*PIP, "--python", str(python), "install", *OFFLINE, str(built)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (packages / "hidden.py").write_text("" if pulumi else _HIDDEN)
+    paths = sysconfig.get_path("purelib")
+    (packages / "dependencies.pth").write_text(f"import hidden\n{paths}\n")
     return python

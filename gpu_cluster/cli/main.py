@@ -9,12 +9,13 @@ answer as a table or as JSON calls `cli.output.answer`, and uses the arguments o
 Each command's `epilog` is an example, which a test parses.
 """
 
-import importlib.util
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpu_cluster.stacks.definition.names import IN_CHECKOUT
 from gpu_cluster.stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
@@ -22,13 +23,15 @@ NAME = "gpu-cluster"
 
 def _not_set_up(error: ModuleNotFoundError) -> ExitCode:
     """Says how to get a package that is not installed; raises any other error again."""
-    if error.name is None or importlib.util.find_spec(error.name.partition(".")[0]):
+    if error.name is None or error.name.startswith("gpu_cluster"):
         raise error
-    print(
-        f"{NAME}: {sys.executable} has no package {error.name}; run `make setup` in your clone, "
-        f"then use .venv/bin/{NAME} there",
-        file=sys.stderr,
+    remedy = (
+        f"run `make setup` in your clone, then use .venv/bin/{NAME} there"
+        if IN_CHECKOUT
+        else "install the wheel with its extras: 'WHEEL[jobs]' for training jobs, "
+        "'WHEEL[stack,jobs,checks]' for every command that needs no checkout"
     )
+    print(f"{NAME}: {sys.executable} has no package {error.name}; {remedy}", file=sys.stderr)
     return ExitCode.UNKNOWN
 
 
@@ -106,6 +109,9 @@ COMMANDS: Sections = {
     },
 }
 
+OF_CHECKOUT = ("rehearse", "down", "list", "simulate", "inventory", "new", "ci")
+"""Commands that use other files of the repository than the package."""
+
 
 def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
     """Refuses an option with a value that is given twice: click silently takes the last."""
@@ -146,6 +152,9 @@ class Commands(click.Group):
             name, command, rest = super().resolve_command(ctx, args)
         except click.NoSuchCommand:
             raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx)) from None
+        if name in OF_CHECKOUT and not IN_CHECKOUT and not {*HELP} & {*rest}:
+            ctx.invoked_subcommand = name
+            raise CheckError("needs a checkout of the repository; use the command in its .venv/bin")
         if command is not None and not isinstance(command, click.Group):
             _refuse_repeated(command, click.Context(command, parent=ctx, info_name=name), rest)
         return name, command, rest

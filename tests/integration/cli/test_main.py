@@ -19,7 +19,6 @@ from gpu_cluster.cli.main import COMMANDS, NAME, gpu_cluster, main
 from gpu_cluster.cli.output import for_terminal
 from gpu_cluster.stacks.definition.files import stacks
 from gpu_cluster.stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
-from gpu_cluster.tools import checkout
 from quality.__main__ import main as quality_main
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +69,8 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
     for section in COMMANDS.values():
         assert all(f"  {name} " in done.stdout for name in section)
     script = (
-        "import sys; from gpu_cluster.cli.main import main; main(['--help']); print(*sys.modules)"
+        "import sys; from gpu_cluster.cli.main import main; main(['--help']); "
+        "main(['job', '--help']); print(*sys.modules)"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
@@ -205,15 +205,6 @@ def test_stacks_are_completed() -> None:
     )
     names = {line.partition(",")[2] for line in said.stdout.splitlines()}
     assert names == {name for name in stacks(ROOT) if name.startswith("tr")}
-
-
-def test_the_script_of_a_checkout_is_this_command(tmp_path: Path) -> None:
-    """And finds the checkout from any folder."""
-    checkout.main(tmp_path / "bin", tmp_path)
-    command = tmp_path / "bin" / NAME
-    done = subprocess.run([command, "--help"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, run("--help").stdout)
-    assert (tmp_path / "gpu-cluster-checkout.pth").read_text() == f"{ROOT}\n"
 
 
 ELSEWHERE = """

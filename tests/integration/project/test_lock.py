@@ -10,14 +10,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from gpu_cluster.tools import checkout
-from tests.unit.project.test_lock import ROOT, wanted
+from tests.unit.project.test_lock import LOCKS, ROOT, wanted
 
 
 def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     """As `make setup` does it: no index is asked. Then `gpu-cluster` is there, from any folder."""
     copy = tmp_path / "checkout"
     copy.mkdir()
-    files = ("pyproject.toml", "setup.py", "requirements.txt", "requirements-dev.txt")
+    files = ("pyproject.toml", "setup.py", *LOCKS)
     for name in (*files, "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
     for room in ("components", "gpu_cluster"):
@@ -30,9 +30,12 @@ def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     done = subprocess.run(install, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = list(importlib.metadata.distributions(name="gpu-cluster", path=[str(target)]))
-    needs = {need for need in found[0].requires or [] if "extra ==" not in need}
-    assert {Requirement(need) for need in needs} == set(wanted("requirements.txt"))
-    checkout.main(target / "bin", target)
+    needs = [Requirement(need) for need in found[0].requires or []]
+    for extra, file in (("stack", "requirements.txt"), ("jobs", "requirements-jobs.txt")):
+        of_it = (need for need in needs if need.marker and need.marker.evaluate({"extra": extra}))
+        assert {need.name for need in of_it} == {need.name for need in wanted(file)}
+    assert all(need.marker for need in needs)
+    checkout.main(target)
     assert (target / "gpu-cluster-checkout.pth").read_text() == f"{ROOT}\n"
     help_ = subprocess.run(
         [str(target / "bin" / "gpu-cluster"), "--help"],

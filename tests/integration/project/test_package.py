@@ -5,17 +5,24 @@ import os
 import re
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpu_cluster import tools
+from gpu_cluster.cli.main import OF_CHECKOUT
+from gpu_cluster.stacks.definition.files import EXAMPLES
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.tools.programs import cache_folder
 from gpu_cluster.tools.sections import ROOT
 from quality import release
 from quality.__main__ import main
 from tests import packaged
+from tests.unit.stacks.test_job_cluster import CONFIG_MAPS, Server
+from tests.unit.stacks.test_job_cluster import kubeconfig as kubeconfig
+from tests.unit.stacks.test_job_cluster import server as server
+from tests.unit.stacks.test_jobs import published
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +84,74 @@ def test_every_module_is_imported_without_the_checkout(python: Path, tmp_path: P
     assert "gpu_cluster.components.eks.pool_args.EksGpuNodeGroupArgs" in done.stdout
 
 
+Command = Callable[[Path, str], tuple[int, str, str]]
+JOB = {"pool": "train-gpu", "nodes": 2, "queue": "training", "image": "a/b:1", "command": ["a.py"]}
+
+
+@pytest.fixture(scope="module")
+def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Runs `gpu-cluster` from a wheel without Pulumi: the folder, the arguments."""
+    home = tmp_path_factory.mktemp("client")
+    python = packaged.environment(home / "venv", wheel, pulumi=False)
+
+    def command(folder: Path, line: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [str(python.parent / "gpu-cluster"), *line.split()],
+            cwd=folder,
+            env={"KUBECONFIG": "config", "HOME": str(home), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return command
+
+
+def test_the_job_client_needs_neither_pulumi_nor_a_checkout(
+    client: Command, server: Server, kubeconfig: str, tmp_path: Path
+) -> None:
+    """Its whole life of a job; other commands name in one line what they lack, in any folder."""
+    files = {"config": kubeconfig, "job.yaml": json.dumps({"trainingJobs": {"first": JOB}})}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    server.objects[f"{CONFIG_MAPS}/gpu-cluster"] = {"data": {"settings": published().text()}}
+    assert client(tmp_path, "job submit job.yaml") == (0, "first: submitted\n", "")
+    code, rows, _ = client(tmp_path, "job list")
+    assert (code, rows.splitlines()[-1].split()[:3]) == (0, ["first", "training", "2"])
+    assert client(tmp_path, "job cancel first") == (0, "first: cancelled\n", "")
+    where = f"in {tmp_path}, which has no Pulumi.yaml,"
+    none = f"there is no Pulumi.dev.yaml: the stacks {where} are none"
+    for line, says in {
+        "job logs first": "job logs: namespace default has no job first; its jobs: none; give "
+        "--namespace if it is in another",
+        **{f"{verb} dev": f"{verb}: {none}" for verb in ("validate", "cost", "capacity", "gpus")},
+        **{
+            verb: f"{verb}: needs a checkout of the repository; use the command in its .venv/bin"
+            for verb in OF_CHECKOUT
+        },
+    }.items():
+        code, out, error = client(tmp_path, line)
+        assert (code, out, error.splitlines()) == (2, "", [f"gpu-cluster {says}"])
+    assert "has no package pulumi; install the wheel with" in client(tmp_path, "recover dev")[2]
+    assert all(client(tmp_path, f"{name} --help")[0] == 0 for name in ("job submit", "rehearse"))
+
+
+def test_commands_read_the_stack_files_of_the_project_that_one_is_in(
+    client: Command, tmp_path: Path
+) -> None:
+    """From its subfolders too; the cost policies judge by its own settings, if it has some."""
+    (tmp_path / "Pulumi.yaml").write_text("name: mine\nruntime: python\n")
+    (tmp_path / "Pulumi.mine.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
+    (folder := tmp_path / "folder").mkdir()
+    for line in ("validate mine", "images mine", "cost mine"):
+        code, out, _ = client(folder, line)
+        assert (code, "policy monthly-ceiling" in out) == (0, False), line
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy" / "config.json").write_text("{}")
+    assert "policy monthly-ceiling" in client(folder, "cost mine")[1]
+    assert "the stacks here are mine" in client(folder, "cost dev")[2]
+
+
 def test_the_engine_starts_the_component_package_of_a_release(
     released: Path, tmp_path: Path
 ) -> None:
@@ -85,7 +160,7 @@ def test_the_engine_starts_the_component_package_of_a_release(
     folder = tmp_path / "gpu-cluster"
     folder.mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
-    requirement = (folder / "requirements.txt").read_text().strip()
+    (requirement,) = re.findall(r"(.*)\[stack\]\n", (folder / "requirements.txt").read_text())
     packaged.environment(folder / ".venv", folder / requirement)
     command, in_front = tools.pulumi()
     environment = {

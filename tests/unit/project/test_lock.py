@@ -11,7 +11,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
-LOCKS = {"requirements.txt": "requirements.lock", "requirements-dev.txt": "requirements-dev.lock"}
+LOCKS = {
+    "requirements.txt": "requirements.lock",
+    "requirements-jobs.txt": "requirements-dev.lock",
+    "requirements-checks.txt": "requirements-dev.lock",
+    "requirements-dev.txt": "requirements-dev.lock",
+}
 PYTHONS = ("3.11.2", "3.12.0", "3.13.0")
 
 
@@ -112,12 +117,16 @@ def test_setup_installs_nothing_without_its_hash() -> None:
 
 
 def test_the_package_needs_what_the_files_say() -> None:
-    """The program's packages without an extra, `.[dev]` the rest; the build tool is locked."""
+    """Its extras are the files, and it needs nothing without one; the build tool is locked."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     dynamic = project["tool"]["setuptools"]["dynamic"]
     assert dynamic == {
-        "dependencies": {"file": ["requirements.txt"]},
-        "optional-dependencies": {"dev": {"file": ["requirements-dev.txt"]}},
+        "optional-dependencies": {
+            "stack": {"file": ["requirements.txt"]},
+            "jobs": {"file": ["requirements-jobs.txt"]},
+            "checks": {"file": ["requirements-checks.txt"]},
+            "dev": {"file": list(LOCKS)},
+        }
     }
     assert set(project["project"]["dynamic"]) == set(dynamic)
     (tool,) = map(Requirement, project["build-system"]["requires"])

@@ -133,8 +133,8 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def cluster(server: Server) -> JobCluster:
-    kubeconfig = {
+def kubeconfig(server: Server) -> str:
+    document = {
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
         "clusters": [
             {"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
@@ -142,7 +142,12 @@ def cluster(server: Server) -> JobCluster:
         "users": [{"name": "a", "user": {}}],
         "current-context": "a",
     }
-    return JobCluster(yaml.safe_dump(kubeconfig), "default")
+    return yaml.safe_dump(document)
+
+
+@pytest.fixture
+def cluster(kubeconfig: str) -> JobCluster:
+    return JobCluster(kubeconfig, "default")
 
 
 def test_a_job_owns_what_stands_before_it(server: Server, cluster: JobCluster) -> None:
