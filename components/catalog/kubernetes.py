@@ -90,17 +90,15 @@ RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
 """Domains with subdomains whose labels are set by the cloud or the kubelet."""
 KUBELET_DOMAINS: Final = re.compile(r"(?:[^/]+[.])?(?:kubelet|node)[.]kubernetes[.]io")
 """Of these, the domains of which a kubelet accepts any label."""
-KUBELET_LABELS: Final = frozenset(
-    {
-        "kubernetes.io/hostname",
-        *(f"{prefix}kubernetes.io/{key}" for prefix in ("", "beta.") for key in ("os", "arch")),
-        *(f"{prefix}.kubernetes.io/instance-type" for prefix in ("node", "beta")),
-        *(
-            f"{prefix}.kubernetes.io/{key}"
-            for prefix in ("topology", "failure-domain.beta")
-            for key in ("zone", "region")
-        ),
-    }
+KUBELET_LABELS: Final = (
+    "kubernetes.io/hostname",
+    *(f"{prefix}kubernetes.io/{key}" for prefix in ("", "beta.") for key in ("os", "arch")),
+    *(f"{prefix}.kubernetes.io/instance-type" for prefix in ("node", "beta")),
+    *(
+        f"{prefix}.kubernetes.io/{key}"
+        for prefix in ("topology", "failure-domain.beta")
+        for key in ("zone", "region")
+    ),
 )
 """The labels that kubelets and clouds set (kubernetes pkg/kubelet/apis/well_known_labels.go, read
 2026-11-28)."""
