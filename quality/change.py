@@ -35,7 +35,9 @@ TESTS: Mapping[str, Sequence[str]] = {
         "tests/unit/quality/test_changes.py", "tests/facts/test_facts.py",
         "tests/facts/test_replacement.py",
     ),
-    "components/settings/*": ("tests/unit/components/test_settings*.py",),
+    "components/s[ce]*/*": (  # schema and settings
+        "tests/unit/components/test_settings*.py", "tests/unit/components/test_limits.py",
+    ),
     "components/catalog/*": ("tests/unit/components/test_catalog*.py", "tests/facts/test_facts.py"),
     "components/catalog/charts_and_alerts.py": ("tests/unit/components/test_metrics.py",),
     "components/catalog/*_prices.py": ("tests/unit/stacks/test_cost.py",),
@@ -189,7 +191,9 @@ def check(since: str, *, rehearse: bool) -> bool:
         print(f"nothing differs from {since}")
         return True
     sources = [path for path in paths if path.endswith(".py")]
-    right = _step("ruff", [*python, "ruff", "check", "--quiet", *sources]) if sources else True
+    if sources and not _step("ruff", [*python, "ruff", "check", "--quiet", *sources]):
+        return False
+    right = True
     if any(path.startswith("gpu_cluster/clouds/") and path.endswith(".yaml") for path in paths):
         right &= _step("gpu_cluster/clouds/generated", [*python, "quality", "clouds"])
     if any(
@@ -197,8 +201,6 @@ def check(since: str, *, rehearse: bool) -> bool:
         for path in paths
     ):
         right &= _step("generated pages", [*python, "quality", "docs"])
-    if any(path.startswith("components/") for path in paths):
-        right &= _step("tests/program/declared", [*python, "tests.program.declared"])
     pytest = [*python, "pytest", "-q", "--no-header", "--tb=short", "--show-capture=no",
               "-p", "no:cacheprovider", "-n", "auto", "--dist", "loadgroup"]  # fmt: skip
     concerned = tests(paths)
@@ -212,6 +214,8 @@ def check(since: str, *, rehearse: bool) -> bool:
         words = " or ".join(sorted({key.rpartition(".")[2] for key in changed_keys}))
         effects = [*pytest, "tests/program/test_effects.py", "-k", words]
         right &= _step(f"effects of {words}", effects, PROVE="1")
+    if any(path.startswith("components/") for path in paths):  # last of the tests: it takes minutes
+        right &= _step("tests/program/declared", [*python, "tests.program.declared"])
     for platform in _rehearsed(by_platform) if rehearse else ():
         with tempfile.TemporaryDirectory() as folder:
             stack, have = stack_with(platform, by_platform[platform], Path(folder))
@@ -226,12 +230,14 @@ def _step(title: str, command: Sequence[str], **environment: str) -> bool:
     began = time.monotonic()
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        capture_output=True,
     )  # fmt: skip
     right = done.returncode in (0, 5)  # 5: pytest has no test for these words
     print(f"{'ok' if right else 'WRONG'}  {title}  {time.monotonic() - began:.0f} s", flush=True)
     if not right:
-        print(done.stdout.strip(), flush=True)
+        # What tests that pass print to stderr would hide the failure.
+        said = done.stdout if "pytest" in command and done.stdout else done.stdout + done.stderr
+        print(said.strip(), flush=True)
     return right
 
 
