@@ -18,7 +18,7 @@ from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.rehearsal.simulators.aws.account import Account as SimulatedAccount
-from gpu_cluster.rehearsal.simulators.aws.account import Bucket
+from gpu_cluster.rehearsal.simulators.aws.account import Bucket, Existing
 from gpu_cluster.rehearsal.simulators.aws.served_account import serve
 from gpu_cluster.stacks.aws_session import session
 from gpu_cluster.stacks.capacity import aws_account, aws_reservations, eks
@@ -473,7 +473,7 @@ def test_a_bucket_has_to_exist_in_the_region_of_the_cluster() -> None:
 def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
     """Names of buckets are those of everybody, also in moto, which keeps them by themselves."""
     s3_backends.bucket_accounts["data"] = ("aws", "999999999999")
-    account = SimulatedAccount(buckets={"data": Bucket()})
+    account = SimulatedAccount(Existing(buckets={"data": Bucket()}))
     stop = serve(account)
     try:
         account.open("us-east-1")
