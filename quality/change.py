@@ -236,8 +236,8 @@ def _step(title: str, command: Sequence[str], **environment: str) -> bool:
     print(f"{'ok' if right else 'WRONG'}  {title}  {time.monotonic() - began:.0f} s", flush=True)
     if not right:
         # What tests that pass print to stderr would hide the failure.
-        said = done.stdout if "pytest" in command and done.stdout else done.stdout + done.stderr
-        print(said.strip(), flush=True)
+        tested = "pytest" in command and done.stdout
+        print((tested or done.stdout + done.stderr).strip(), flush=True)
     return right
 
 

@@ -220,5 +220,5 @@ def _template(nodes: Nodes) -> dict[str, Any]:
 
 def _taints(taints: Sequence[Taint]) -> list[dict[str, str]]:
     # The definition accepts no empty value, which is the same as none.
-    fields = ({"key": each.key, "value": each.value, "effect": each.effect} for each in taints)
+    fields = ({"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints)
     return [{key: value for key, value in taint.items() if value} for taint in fields]

@@ -59,9 +59,9 @@ def check_marks(
         elif groups and len(taint.key) > catalog.TAINT_KEY_MAX:
             reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"
         elif identity in seen:
-            one = "the tag of the Auto Scaling group" if groups else "a node"
+            holder = "the tag of the Auto Scaling group" if groups else "a node"
             what = "one effect" if groups else "one taint with this key and effect"
-            reason = f"is a duplicate, and {one} can hold only {what}; drop it"
+            reason = f"is a duplicate, and {holder} can hold only {what}; drop it"
         if reason is not None:
             yield refuse((path, position), taint.key)(reason)
         seen.add(identity)

@@ -19,7 +19,7 @@ class StackError(CheckError):
 def project_folder(folder: Path) -> Path:
     """The folder with the Pulumi.yaml of a project, as the engine looks for it; if there is none,
     the folder itself."""
-    above = (each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file())
+    above = (path for path in (folder, *folder.parents) if (path / "Pulumi.yaml").is_file())
     return next(above, folder)
 
 

@@ -57,6 +57,25 @@ def test_a_newcomer_meets_few_files_and_folders() -> None:
     assert 5 < len({name for name in folders if not name.startswith(".")}) <= 10
 
 
+EMPTY_WORDS = {"one", "each", "said", "told", "held", "there"}
+
+
+def test_a_variable_has_the_name_of_what_it_is() -> None:
+    """The program of the acceptance test keeps its names: it ships in a ConfigMap."""
+    found = []
+    for path in (path for path in sources() if "acceptance_program" not in path.parts):
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        fields = {id(node.target) for node in nodes if isinstance(node, ast.AnnAssign)}
+        found += [
+            f"{path}:{node.lineno}"
+            for node in nodes
+            if (isinstance(node, ast.arg) and node.arg in EMPTY_WORDS)
+            or (isinstance(node, ast.Name) and node.id in EMPTY_WORDS
+                and isinstance(node.ctx, ast.Store) and id(node) not in fields)
+        ]  # fmt: skip
+    assert found == []
+
+
 def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> None:
     """Cloud facts, and what Kubernetes means, can be had without Pulumi or any SDK."""
     for path in MODULES:
