@@ -847,6 +847,7 @@ class EksGpuNodeGroupArgs(Checked):
     def _check_parts(self) -> Iterator[Refusal]:
         yield from raised(lambda: check_desired(self.desired_nodes, self.min_nodes, self.max_nodes))
         yield from raised(lambda: reservations.check_choices(self.fallback))
+        yield from raised(lambda: self._discovered)
         yield from raised(lambda: check_user_data(self.user_data, self.os))
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check(self.purchases, self.reservation, types, self.min_nodes)

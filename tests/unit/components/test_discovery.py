@@ -89,11 +89,3 @@ def test_nodes_have_them_where_the_setting_says_so() -> None:
     assert own.gpu_pool("p").labels[f"{KEY}.product"] == "T4"
     plain = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
     assert f"{KEY}.product" not in plain.gpu_pool("p").labels
-
-
-def test_they_count_as_tags_of_the_auto_scaling_group() -> None:
-    """Which takes fifty: with three labels of feature discovery, three fewer of the user's."""
-    labels = {f"label-{number}": "x" for number in range(31)}
-    EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels)
-    with pytest.raises(ValueError, match="exceed the tags of an Auto Scaling group; allowed: 29"):
-        EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels=labels, discovery_labels=True)

@@ -118,10 +118,12 @@ def node_os(group: Group) -> Literal["al2023", "bottlerocket", "other"]:
 
 def sharing(group: Group) -> GpuSharing:
     """How the node's own device plugin shares the GPUs: Bottlerocket's, from its user data."""
+    if not is_bottlerocket(group):
+        return GpuSharing()
     # moto keeps user data as its own object, or as the text that it was given.
-    text = str(group.data.get("UserData") or "")
-    release = str(group.row["releaseVersion"])
-    return host_sharing(text, release) if is_bottlerocket(group) else GpuSharing()
+    return host_sharing(
+        str(group.data.get("UserData") or ""), str(group.row.get("releaseVersion", ""))
+    )
 
 
 def has_plugin(group: Group) -> bool:
