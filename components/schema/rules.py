@@ -2,8 +2,8 @@
 
     spare: Annotated[int, Ge(0), only(bucket=True)("needs bucket; name one, or drop the key")] = 0
 
-A rule stands in the annotation of the setting that it refuses, beside the setting's own limits; one
-that says more is a method with `rule`.
+A rule is in the annotation of the setting that it refuses, next to the setting's limits; a longer
+one is a method with `rule`.
 """
 
 import typing
@@ -19,7 +19,7 @@ from .refusal import Range, Refusal, Refusals, collected, narrowed, refuse, unse
 
 A = TypeVar("A")
 _REFUSED = object()
-"""Stands for the value of a field that is refused, and thus not set."""
+"""The value of a field that is refused, and thus not set."""
 
 
 @dataclass(frozen=True, slots=True)

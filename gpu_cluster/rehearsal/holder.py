@@ -25,13 +25,12 @@ from gpu_cluster.rehearsal.lock import FolderError, Holder
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.processes import ProcessError, visible
 from gpu_cluster.rehearsal.report.progress import Progress
-from gpu_cluster.stacks.definition.files import read_stack
+from gpu_cluster.stacks.definition.files import ROOT, read_stack
 from gpu_cluster.stacks.definition.owners import refuse_shared
 from gpu_cluster.stacks.outcome import CheckError, ExitCode
 from gpu_cluster.tools import linux
 from gpu_cluster.tools.__main__ import main as run_tools
 
-ROOT = Path(__file__).resolve().parents[2]
 REHEARSALS = ROOT / ".rehearsal"
 
 

@@ -57,6 +57,7 @@ from gpu_cluster.rehearsal.simulators.inventory import (
     startup_taints,
 )
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
+from gpu_cluster.stacks.definition.files import ROOT as ROOT
 from gpu_cluster.stacks.definition.files import stack_file
 from gpu_cluster.stacks.definition.program import Mutation
 
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from gpu_cluster.rehearsal.gpu_node.host_node import HostNode
     from gpu_cluster.rehearsal.gpu_node.node import RealNode
 
-ROOT = Path(__file__).resolve().parents[2]
 MACHINES_SECONDS = 30.0
 """How long the machines of an existing cluster may take to join."""
 OWNERS_SECONDS = 60.0

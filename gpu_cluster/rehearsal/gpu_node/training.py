@@ -14,8 +14,8 @@ import yaml
 
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
+from gpu_cluster.stacks.definition.files import ROOT
 
-ROOT = Path(__file__).parents[3]
 EXAMPLE = Path("examples", "training", "job.yaml")
 JOBS, BATCH = "gpu-cluster:trainingJobs", "gpu-cluster:batch"
 CHECKPOINTS = "checkpoints"

@@ -8,11 +8,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from gpu_cluster.stacks.definition.names import StackError, stack_name
+from gpu_cluster.stacks.definition.names import ROOT, StackError, stack_name
 
-ROOT = Path(__file__).resolve().parents[3]
 _OF_A_STACK = re.compile(
     r"Pulumi\.(?P<file>[^/]+)\.yaml"
     r"|\.github/states/(?P<state>[^/]+)\.json"
