@@ -95,7 +95,7 @@ $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 lock:
 	@command -v uv > /dev/null || \
 	  { echo "uv is needed: https://docs.astral.sh/uv/getting-started/installation"; exit 1; }
-	@$(LOCK) requirements.txt $(addprefix requirements-,jobs.txt checks.txt dev.txt) \
+	@$(LOCK) requirements.txt $(addprefix requirements-,jobs.txt checks.txt rehearsal.txt dev.txt) \
 	  --output-file requirements-dev.lock
 	@$(LOCK) requirements.txt --output-file requirements.lock --constraints requirements-dev.lock
 

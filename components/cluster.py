@@ -118,6 +118,18 @@ class AllAtOnce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """The network adapters of a node that only GPUs use, which pods request like a device."""
+
+    resource: str
+    """The extended resource of which each adapter is one, such as `vpc.amazonaws.com/efa`."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of a container that requests any, unless it sets them itself."""
+    gbps: int | None = None
+    """Gbit/s of all adapters of a node together; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
     """A pool of nodes of one shape with GPUs, as pods see it."""
 
@@ -188,6 +200,8 @@ class GpuPool:
     topology: Sequence[str] | None = None
     """Labels that say where a node is in the cloud's network, the broadest level first, if Kueue
     places jobs by them; None if it does not."""
+    driver_branch: int | None = None
+    """The newest branch of NVIDIA's driver that its nodes have; None if it is not known."""
     driver_directory: str | None = None
     """Directory on the nodes with the driver's libraries, if no NVIDIA container runtime provides
     them to containers; None if one does."""
@@ -197,6 +211,10 @@ class GpuPool:
     """StorageClasses whose disks the nodes cannot attach; the default one is an empty name."""
     attachable: str | None = None
     """A StorageClass whose disks they can attach, if `unattachable` contains the default one."""
+    extended_resources: Mapping[str, int] | None = None
+    """Extended resources besides GPUs -> how many a node offers; None without any."""
+    fabric: Fabric | None = None
+    """The fast network between the GPUs of several nodes; None if it is the nodes' ordinary one."""
 
     @property
     def nvidia_runtime(self) -> bool:
@@ -216,6 +234,16 @@ class GpuPool:
         return {
             f"{names.REQUEST_PARAMETER_PREFIX}{key}": value for key, value in parameters.items()
         }
+
+    @property
+    def adapters(self) -> int:
+        """How many adapters of its `fabric` a node has."""
+        return (self.extended_resources or {}).get(self.fabric.resource, 0) if self.fabric else 0
+
+    def adapters_of(self, nodes: int, gpus: int) -> int:
+        """How many adapters each of the pods on `nodes` nodes has by default: all of its node's, if
+        they use all GPUs of several nodes."""
+        return self.adapters if nodes > 1 and gpus == self.gpus_per_node else 0
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -283,6 +311,7 @@ class GpuPool:
             "runtimeClass": self.runtime_class,
             "hostIPC": self.host_ipc,
             "driverLibraries": self.driver_libraries,
+            "extendedResources": self.extended_resources,
         }
 
 

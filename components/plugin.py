@@ -18,11 +18,14 @@ from pulumi.provider.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from .schema.decode import camel
+from .siblings import MONITOR
 from .stack import GpuStack
 
 SCHEMA: Final = "schema.json"
 """The file in this package that `make docs` writes."""
-OUTPUTS: Final = ("platform", "cluster_name", "kubeconfig", "gpu_pools")
+OUTPUTS: Final = (
+    "platform", "cluster_name", "kubeconfig", "gpu_pools", "endpoint", "certificate_authority",
+)  # fmt: skip
 """Attributes of a `GpuStack` that are available to programs in other languages."""
 _LARGEST_MESSAGE: Final = 400 << 20
 """In bytes, as in the SDK's own provider."""
@@ -56,6 +59,8 @@ class _Servicer(ProviderServicer):
     async def Construct(
         self, request: provider_pb2.ConstructRequest, context: Any
     ) -> provider_pb2.ConstructResponse:
+        # Each request has a context of its own.
+        MONITOR.set(request.monitorEndpoint)
         try:
             response: provider_pb2.ConstructResponse = await self._construct(request, context)
         except Exception as error:

@@ -24,7 +24,7 @@ from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
 from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig
 from quality.environments import values_of
-from quality.faults.changes import MADE, apply, table
+from quality.faults.changes import MADE, apply_changes, table
 from quality.keys import blocks, nested
 
 _AWS = "tests/simulators/test_aws_"
@@ -67,6 +67,10 @@ TESTS: Mapping[str, Sequence[str]] = {
     "*.md": ("tests/unit/project/test_docs.py", "tests/unit/project/test_commands_in_docs.py"),
 }  # fmt: skip
 """Pattern of a path -> files and folders of tests, beside those that import the module."""
+_NOISE = re.compile(
+    r"(?ms)\A.*?(?=^=+ [A-Z]+ =+$)|^=+ by folder =.*?(?=^=+ short|\Z)|@(?:tests/\S+|program\b)"
+)
+"""In pytest's output: what is before the first failure, the table of folders, groups of tests."""
 
 
 def base() -> str:
@@ -162,7 +166,7 @@ def stack_with(platform: str, changed_keys: Sequence[str], folder: Path) -> tupl
     for change in table(platform, stack).changes:
         if change.key in changed_keys:
             after = copy.deepcopy(document["config"])
-            apply(after, copy.deepcopy(dict(change.whole)))
+            apply_changes(after, copy.deepcopy(dict(change.whole)))
             try:
                 from_config(flat(with_kubeconfig(after, NOWHERE)), ROOT)
             except ValueError:
@@ -183,17 +187,21 @@ def _rehearsed(by_platform: Mapping[str, Sequence[str]]) -> Iterator[str]:
             yield platform
 
 
-def check(since: str, *, rehearse: bool) -> bool:
+def check_change(since: str, *, rehearse: bool) -> bool:
     """Runs every step, prints a line for each and what is wrong; whether nothing is."""
-    lines = changed_lines(since)
-    paths, python = [*lines], [sys.executable, "-m"]
+    paths, python = [*changed_lines(since)], [sys.executable, "-m"]
     if not paths:
         print(f"nothing differs from {since}")
         return True
-    sources = [path for path in paths if path.endswith(".py")]
-    if sources and not _step("ruff", [*python, "ruff", "check", "--quiet", *sources]):
+    right, sources = True, [path for path in paths if path.endswith(".py")]
+    if sources:
+        right &= _step("ruff", [*python, "ruff", "check", "--quiet", *sources])
+        right &= _step("ruff format", [*python, "ruff", "format", "--check", *sources])
+        contracts = str(Path(sys.executable).with_name("lint-imports"))
+        right &= _step("import contracts", [contracts, "--no-cache", "--no-logo"])
+        right &= _step("mypy", [*python, "mypy"])  # of the whole: with its cache, two seconds
+    if not right:
         return False
-    right = True
     if any(path.startswith("gpu_cluster/clouds/") and path.endswith(".yaml") for path in paths):
         right &= _step("gpu_cluster/clouds/generated", [*python, "quality", "clouds"])
     if any(
@@ -201,9 +209,10 @@ def check(since: str, *, rehearse: bool) -> bool:
         for path in paths
     ):
         right &= _step("generated pages", [*python, "quality", "docs"])
+    lines = changed_lines(since)  # with what was written just now
     pytest = [*python, "pytest", "-q", "--no-header", "--tb=short", "--show-capture=no",
               "-p", "no:cacheprovider", "-n", "auto", "--dist", "loadgroup"]  # fmt: skip
-    concerned = tests(paths)
+    concerned = tests([*lines])
     if concerned:
         right &= _step(f"{len(concerned)} files of tests", [*pytest, *concerned])
     by_platform = keys(lines)
@@ -216,27 +225,36 @@ def check(since: str, *, rehearse: bool) -> bool:
         right &= _step(f"effects of {words}", effects, PROVE="1")
     if any(path.startswith("components/") for path in paths):  # last of the tests: it takes minutes
         right &= _step("tests/program/declared", [*python, "tests.program.declared"])
-    for platform in _rehearsed(by_platform) if rehearse else ():
+        for name in _git("diff", "--name-only", since, "--", "tests/program/declared").split():
+            print(f"  {name} differs from {since[:8]}: review it")
+    platforms = [*_rehearsed(by_platform)] if rehearse else []
+    if not platforms:
+        why = f"no setting of {' or '.join(MADE)} differs" if rehearse else "--no-rehearsal is set"
+        print(f"rehearsal: none, since {why}")
+    for platform in platforms:
         with tempfile.TemporaryDirectory() as folder:
             stack, have = stack_with(platform, by_platform[platform], Path(folder))
             if have:
                 run = [*python, "gpu_cluster.cli", "rehearse", stack]
                 title = f"rehearsal of {stack} with {', '.join(have)}"
                 right &= _step(title, run, **{INSTEAD: folder})
+            else:
+                print(f"rehearsal of {stack}: none, since its settings take none of the new values")
     return right
 
 
 def _step(title: str, command: Sequence[str], **environment: str) -> bool:
     began = time.monotonic()
+    print(f"{title} ", end="", flush=True)
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, text=True, check=False,
         capture_output=True,
     )  # fmt: skip
     right = done.returncode in (0, 5)  # 5: pytest has no test for these words
-    print(f"{'ok' if right else 'WRONG'}  {title}  {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{'ok' if right else 'WRONG'}, {time.monotonic() - began:.0f} s", flush=True)
     if not right:
         # What tests that pass print to stderr would hide the failure.
-        tested = "pytest" in command and done.stdout
+        tested = "pytest" in command and _NOISE.sub("", done.stdout)
         print((tested or done.stdout + done.stderr).strip(), flush=True)
     return right
 

@@ -59,9 +59,9 @@ def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
 
     Later versions must preview them without a replacement.
     """
-    from quality.faults.state_fixtures import write
+    from quality.faults.state_fixtures import write_states
 
-    return write(tag, stacks)
+    return write_states(tag, stacks)
 
 
 @click.command(epilog="Example: python -m quality compare-plugins gcp --cases 600")
@@ -89,7 +89,7 @@ def compare_plugins(
     Exit code 1: too many verdicts differ, or one for which nobody has said why.
     """
     from gpu_cluster.rehearsal.plugins.official import first, installed
-    from quality.fidelity.fidelity import compare
+    from quality.fidelity.fidelity import compare_plugins
 
     def ask() -> Answer:
         program = official or first(package)
@@ -98,7 +98,7 @@ def compare_plugins(
                 f"{package}: {installed(package).why}; name an official plugin with --official"
             )
         with aside(as_json=as_json):
-            return compare(package, program, most=cases, docs=docs)
+            return compare_plugins(package, program, most=cases, docs=docs)
 
     return say("compare-plugins", ask, as_json=as_json)
 
@@ -118,8 +118,8 @@ def docs(measured: Sequence[Path], figures: bool) -> None:
     """Write the generated pages into docs/."""
     from quality.docs import gpus, write
 
-    gpus.write(measured)
-    write.write()
+    gpus.write_measurements(measured)
+    write.write_pages()
     if figures:
         write.write_figures()
 
@@ -151,7 +151,7 @@ def clouds(plugin: str | None, definitions: Path | None, autoscaler: Path | None
     from quality.clouds import generate, machine_families
 
     if autoscaler:
-        changes = machine_families.write(autoscaler)
+        changes = machine_families.write_families(autoscaler)
     elif plugin:
         changes = generate.of_plugin(plugin)
     elif definitions:
@@ -169,9 +169,9 @@ def zones(version: str, file: Path) -> None:
 
     FILE is VERSION of the source that components/catalog/gke_zones.json names. Prints what changed.
     """
-    from quality.zones import update
+    from quality.zones import update_zones
 
-    print("\n".join(update(version, file)) or "nothing has changed")
+    print("\n".join(update_zones(version, file)) or "nothing has changed")
 
 
 @click.command(epilog="Example: python -m quality release dist")
@@ -191,7 +191,7 @@ def release(folder: Path) -> None:
 @click.argument("platform", type=click.Choice(list(PLATFORMS)))
 @click.argument("kind", metavar="TYPE")
 @click.argument("path", metavar="INPUT")
-def explain(platform: str, kind: str, path: str) -> ExitCode:
+def explain(platform: str, kind: str, path: str) -> None:
     """Say what a contributor has to know of an input before a setting can send it.
 
     TYPE is the class of a resource, such as NodePool, or the kind of a scaler's object, such as
@@ -200,7 +200,7 @@ def explain(platform: str, kind: str, path: str) -> ExitCode:
     """
     from quality.explain import explain
 
-    return say("explain", lambda: (ExitCode.OK, {}, explain(platform, kind, path)), as_json=False)
+    print(explain(platform, kind, path))
 
 
 @click.command(epilog="Example: python -m quality change --no-rehearsal")
@@ -213,18 +213,18 @@ def change(since: str | None, rehearsal: bool) -> ExitCode:
 
     Prints a line for each step, and what is wrong. Exit code 1: something is.
     """
-    from quality.change import base, check
+    from quality.change import base, check_change
 
-    return ExitCode.OK if check(since or base(), rehearse=rehearsal) else ExitCode.FINDING
+    return ExitCode.OK if check_change(since or base(), rehearse=rehearsal) else ExitCode.FINDING
 
 
 @click.command(epilog="Example: python -m quality new-block notebooks")
 @click.argument("name")
-def new_block(name: str) -> ExitCode:
+def new_block(name: str) -> None:
     """Copy the example of a block of workloads under the name of a new one, such as notebooks.
 
     Its args, their reader, the component, a row in the table of blocks, and a test.
     """
     from quality.new_block import add_block
 
-    return say("new-block", lambda: (ExitCode.OK, {}, add_block(name)), as_json=False)
+    print(add_block(name))

@@ -46,6 +46,10 @@ _PLAIN = {"string": "str", "boolean": "bool", "integer": "int", "number": "float
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
+_TEMPLATE = "LaunchTemplate"
+"""What the machines of node groups are made from."""
+
+
 def explain(platform: str, kind: str, path: str) -> str:
     """Lines of `topic  answer`, and the field of an args class to paste.
 
@@ -93,10 +97,10 @@ def _token(platform: str, kind: str) -> str | None:
     tokens = [token for token in facts.types() if cloud and token.startswith(f"{cloud.package}:")]
     named = {token.rpartition(":")[2]: token for token in sorted(tokens)}
     if kind not in named and kind not in _scaler_kinds(platform):
-        raise CheckError(
-            f"{platform} has no type {kind}"
-            + did_you_mean(kind, [*named, *_scaler_kinds(platform)])
-        )
+        known = [*named, *_scaler_kinds(platform)]
+        hint = did_you_mean(kind, known) if known else ""
+        of_kubernetes = "the inputs of Kubernetes' own objects are in its API reference"
+        raise CheckError(f"{platform} has no type {kind}{hint}; {of_kubernetes}")
     return named.get(kind)
 
 
@@ -181,6 +185,8 @@ def _of_settings(platform: str, kind: str, path: str) -> Iterator[tuple[str, str
     )
     refused = {mark.scaler for setting in senders for mark in setting.marked(NotWith)}
     last = path.rpartition(".")[2].removesuffix("[]")
+    nodes = (token for scaler in SCALERS.values() for token in scaler.nodes)
+    machines = {_TEMPLATE, *(token.rpartition(":")[2] for token in nodes)}
     for name, scaler in SCALERS.items():
         if platform not in scaler.platforms or not scaler.setting:
             continue
@@ -192,10 +198,14 @@ def _of_settings(platform: str, kind: str, path: str) -> Iterator[tuple[str, str
             for other in kinds
             if (found := like.search(json.dumps(_definitions().get(other))))
         ]
-        if kind in kinds or not kinds:
+        in_groups = kind == _TEMPLATE and scaler.node_groups
+        if kind in kinds or not kinds or kind not in machines or in_groups:
             answer = "has it"
         elif having:
-            answer = f"has {' and '.join(having)}: send it there too"
+            answer = (
+                f"has {' and '.join(having)}: send it there too; Sent names it if "
+                f"quality/tries.yaml has a start with {name}"
+            )
         else:
             answer = f'NotWith("{name}", "WHY")'
         yield f"scaler {name}", answer + (", which a setting says" if name in refused else "")

@@ -19,6 +19,7 @@ from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import unsupported
 from gpu_cluster.components.schema.decode import camel, type_hints
 from gpu_cluster.components.schema.limits import Example, unwrapped
+from gpu_cluster.components.schema.outputs import NAMED, OUTPUT
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.tools.sections import REFERENCE, fill, table
 
@@ -69,7 +70,8 @@ TABLES: Mapping[str, type] = {
 
 _HEAD = """\
 `make docs` writes this page from the classes that hold the settings. A key that is in no table is
-refused with its path. Keys of other blocks: {others}.
+refused with its path. A *string or output* may be another resource's output in
+[your own program](../../how-to/use-the-package.md). Keys of other blocks: {others}.
 """
 
 
@@ -106,7 +108,7 @@ def shared_blocks() -> str:
     return "\n".join(table(("block", "what it declares", "keys"), rows))
 
 
-def write() -> None:
+def write_keys() -> None:
     """Writes the pages, and the sections of their index."""
     fill(FOLDER / "index.md", "platforms", platforms())
     fill(FOLDER / "index.md", "blocks", shared_blocks())
@@ -214,9 +216,15 @@ def choices(hint: Any) -> tuple[Any, ...]:
 
 def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
     hints, described = type_hints(kind), meanings(kind)
+    annotated = type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         key, hint = prefix + camel(field.name), hints[field.name]
-        yield f"`{key}`", _type(hint), _default(field), described.get(field.name, "")
+        yield (
+            f"`{key}`",
+            _type(annotated[field.name]),
+            _default(field),
+            described.get(field.name, ""),
+        )
         inner, suffix = nested(hint)
         if inner is not None:
             yield from _rows(inner, f"{key}{suffix}.")
@@ -263,12 +271,16 @@ def nested(hint: Any) -> tuple[type | None, str]:
 
 
 def _type(hint: Any) -> str:
-    hint = plain(hint)
+    hint, marks = unwrapped(hint)
+    if OUTPUT in marks:
+        return "string or output"
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return " | ".join(f"`{choice}`" for choice in inner)
     if origin is Mapping:
         return f"map of {_plural(inner[1])}"
+    if NAMED in marks:
+        return "list of strings, or map of strings or outputs"
     if origin is Sequence:
         return f"list of {_plural(inner[0])}"
     if dataclasses.is_dataclass(hint):
@@ -277,7 +289,7 @@ def _type(hint: Any) -> str:
 
 
 def _plural(hint: Any) -> str:
-    word = _type(hint)
+    word = _type(hint).replace(" or", "s or")
     return word if word.startswith("`") else f"{word}s"
 
 

@@ -17,7 +17,7 @@ SECTIONS = ("accelerators", "machine_types")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AvailabilityZone")
 
 
-def update(version: str, source: Path, file: Path = FILE) -> list[str]:
+def update_zones(version: str, source: Path, file: Path = FILE) -> list[str]:
     """Writes the zones in `source`, a vms.csv, to `file`; returns a line for each changed row.
 
     A row without lines in the source keeps its zones. Raises CheckError if `source` is not such a
@@ -35,7 +35,7 @@ def update(version: str, source: Path, file: Path = FILE) -> list[str]:
         for name, row in data[section].items()
         for change in _updated(row, version, offers)
     ]
-    file.write_text(text(data))
+    file.write_text(zones_text(data))
     return changes
 
 
@@ -55,7 +55,7 @@ def _updated(row: dict[str, Any], version: str, offers: list[tuple[str, ...]]) -
         yield " ".join(sorted(signed))
 
 
-def text(data: Mapping[str, Any]) -> str:
+def zones_text(data: Mapping[str, Any]) -> str:
     """The file's text with one line for each row, so that a changed row is a changed line."""
     parts = []
     for key, value in data.items():

@@ -6,10 +6,10 @@ from pathlib import Path
 from gpu_cluster.stacks.definition.files import ROOT
 
 ROOMS = ("components", "gpu_cluster", "quality")
-"""Folders with the project's code; `gpu_cluster` has a link to the first, which is not followed."""
+"""Folders with the project's code; `gpu_cluster` has links, which are not followed."""
 
 
 def sources(*folders: str) -> Iterator[Path]:
     """Yields the Python files of the folders, or else of all rooms."""
     for folder in folders or ROOMS:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+        yield from sorted(f for f in (ROOT / folder).rglob("*.py") if not f.is_symlink())

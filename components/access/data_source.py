@@ -7,7 +7,7 @@ import pulumi
 T = TypeVar("T")
 
 
-def read(answer: pulumi.Output[T], key: str, remedy: str) -> pulumi.Output[T]:
+def ask_data_source(answer: pulumi.Output[T], key: str, remedy: str) -> pulumi.Output[T]:
     """The answer; if there is none, RunError with the key's path, the provider's reason and the
     remedy. What the answer marks as secret no longer is: use only what may be shown."""
 

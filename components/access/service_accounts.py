@@ -12,6 +12,7 @@ from ..catalog import kubernetes as names
 from ..catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES, too_broad
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Limit, matching, pattern
+from ..schema.outputs import MaybeOutput, Named, keyed, named
 from ..schema.refusal import Keys, Refusal, collected, refuse
 from ..schema.rules import Checked, only, rule
 
@@ -44,6 +45,12 @@ POLICY = matching(
 )
 
 
+def policy_name(key: str | int, arn: MaybeOutput) -> str:
+    """The name of a right or a policy, from which that of its grant is derived: its key in a map,
+    or its last part."""
+    return named(key, arn, lambda text: text.rpartition("/")[2])
+
+
 def _narrow(patterns: Sequence[str], before: str = "") -> Limit:
     """A limit that refuses rights matching any of the patterns; `before` is a regular expression
     for what precedes that part of a value."""
@@ -74,24 +81,27 @@ class ServiceAccountArgs(Checked):
         Mapping[Annotated[str, BUCKET_NAME], Right], Sent("BucketIAMMember", "RolePolicy")
     ] = field(default_factory=dict)
     """Existing buckets, and whether its pods only read the objects or also write and delete them;
-    the permissions cover only these buckets. The driver is installed with the first one."""
+    the permissions cover only these buckets. The driver is installed with the first one. A name is
+    never an output, because volumes and the names of grants and claims are derived from it."""
     roles: Annotated[
-        Sequence[Annotated[str, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
+        Named[Annotated[MaybeOutput, _ROLE, _narrow((*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES))]],
         UNIQUE,
         Sent("IAMMember role"),
     ] = ()
-    """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
+    """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`; outputs in a map, by
+    a name of yours."""
     policies: Annotated[
-        Sequence[Annotated[str, POLICY, _narrow(AWS_POLICIES, before=".*/")]],
+        Named[Annotated[MaybeOutput, POLICY, _narrow(AWS_POLICIES, before=".*/")]],
         UNIQUE,
         Sent("RolePolicyAttachment policyArn"),
     ] = ()
-    """EKS: ARNs of IAM policies, managed by AWS or by your account."""
+    """EKS: ARNs of IAM policies, managed by AWS or by your account; outputs in a map, by a name of
+    yours."""
     this_cluster_only: Annotated[bool, Sent("BucketIAMMember condition")] = False
     """GKE: whether an IAM condition limits the permissions to this cluster. By default, they apply
     to the same namespace and account in every cluster of the project."""
     bucket_keys: Annotated[
-        Sequence[Annotated[str, KMS_ARN]],
+        Sequence[Annotated[MaybeOutput, KMS_ARN]],
         only(buckets=True)("is set without buckets; name the buckets, or drop the key"),
         Sent("RolePolicy policy.Statement[].Resource[]"),
     ] = ()
@@ -99,10 +109,10 @@ class ServiceAccountArgs(Checked):
 
     @rule
     def _check_names(self) -> Iterator[Refusal]:
-        for key, rights in (("roles", self.roles), ("policies", self.policies)):
-            ends = [right.rpartition("/")[2] for right in rights]
+        for setting, rights in (("roles", self.roles), ("policies", self.policies)):
+            ends = [policy_name(key, right) for key, right in keyed(rights)]
             if double := sorted({right for right in ends if ends.count(right) > 1}):
-                yield refuse(key)(
+                yield refuse(setting)(
                     f"two of them are named {double[0]!r}, from which the stack derives the names "
                     "of what it grants; drop one, or create it again under another name"
                 )
@@ -184,7 +194,7 @@ class Access:
     """The setting without which the cluster does not know who is in a group; empty if it does."""
     region: str = ""
     """The AWS region; empty on other clouds."""
-    check_arns: Callable[[Iterable[tuple[Keys, str]]], None] = lambda _: None
+    check_arns: Callable[[Iterable[tuple[Keys, MaybeOutput]]], None] = lambda _: None
     """Raises ValueError for an ARN, given with its key, that the region does not have."""
 
     @collected
@@ -202,13 +212,13 @@ class Access:
         if account.bucket_keys and self.rights != "policies":
             yield refuse("bucketKeys")(f"platform {platform} does not need it; drop the key")
         for position, arn in enumerate(account.bucket_keys):
-            if f":kms:{self.region}:" not in arn:
+            if isinstance(arn, str) and f":kms:{self.region}:" not in arn:
                 yield refuse(("bucketKeys", position), arn)(
                     f"is not in {self.region}; S3 needs a key in the bucket's region, and "
                     "buckets are in the region of the cluster"
                 )
         for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
-            self.check_arns(((name, n), arn) for n, arn in enumerate(arns))
+            self.check_arns(((name, key), arn) for key, arn in keyed(arns))
         if account.buckets and self.buckets is None:
             yield refuse("buckets")(
                 f"platform {platform} cannot mount buckets; use volumes with existingClaim"

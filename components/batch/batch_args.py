@@ -69,11 +69,6 @@ class QueueArgs(Checked):
                 )
             return quota
         most = pool.max_nodes * pool.allocatable
-        if not most:
-            raise refuse("pools")(
-                f"{pool.name} has maxNodes 0 and therefore no GPUs",
-                remedy="raise maxNodes, or drop the pool",
-            )
         if quota is not None and quota > most:
             raise refuse(("nominalQuota", pool.name))(
                 f"{quota} is more than the pool's maxNodes allows, at most {most}",

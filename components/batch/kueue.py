@@ -1,6 +1,6 @@
 """Kueue: jobs wait until the GPUs for all of their pods are free, and then start as a whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pulumi
@@ -8,7 +8,7 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from ..catalog import images
 from ..catalog import kubernetes as names
-from ..cluster import Cluster
+from ..cluster import Cluster, GpuPool
 from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
@@ -115,7 +115,7 @@ def kueue(
         source="kueue",
         image=images.KUEUE,
         config={
-            **_config(frameworks, topology),
+            **_config(frameworks, topology, _uncounted(cluster.pools.values())),
             **{key: value for key, value in asked.items() if value},
         },
         lease="c1f6bfd2.kueue.x-k8s.io",
@@ -127,13 +127,17 @@ def kueue(
     return Controller("kueue", args, cluster=cluster, opts=pulumi.ResourceOptions(parent=parent))
 
 
-def _config(frameworks: Sequence[str], topology: bool) -> dict[str, Any]:
+def _uncounted(pools: Iterable[GpuPool]) -> list[str]:
+    return [*UNCOUNTED, *sorted({name for pool in pools for name in pool.extended_resources or ()})]
+
+
+def _config(frameworks: Sequence[str], topology: bool, uncounted: Sequence[str]) -> dict[str, Any]:
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "namespace": "kueue-system",
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},
-        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        "resources": {"excludeResourcePrefixes": list(uncounted)},
         "featureGates": {
             # 0.16.6, which rehearsals run, turns it on, and may take new jobs for finished ones
             # (kueue PR 11019).

@@ -17,7 +17,7 @@ from ..gpu.pod_args import Auxiliary, PodArgs
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
-from ..schema.decode import at, decode_map, read_partly, unknown
+from ..schema.decode import at, decode_map, read_partly
 from ..schema.refusal import UNKNOWN_POOL, Keys, Refusals, refuse
 from ..schema.rules import is_given
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
@@ -176,6 +176,7 @@ def _check_pinned(path: str, image: str) -> None:
 def pool_at(path: Keys, name: str, pools: Pools) -> GpuPool:
     """The pool that the setting at `path` names."""
     if name not in pools:
-        allowed = unknown(name, pools, "gpuPools has no valid pool")
-        raise refuse(path, name)("is not a pool", remedy=allowed, code=UNKNOWN_POOL)
+        remedy = "" if pools else "gpuPools has no valid pool"
+        known = sorted(pools)
+        raise refuse(path, name)("is not a pool", allowed=known, remedy=remedy, code=UNKNOWN_POOL)
     return pools[name]

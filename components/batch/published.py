@@ -65,7 +65,7 @@ class Published:
         return json.dumps(_plain(self), sort_keys=True)
 
 
-def read(text: str) -> Published:
+def parse_published(text: str) -> Published:
     """Parses what a stack published. Raises ValueError if no stack of this version writes it."""
     return decode(CONFIG_MAP, Published, json.loads(text))
 
@@ -115,7 +115,8 @@ def _plain(value: Any) -> Any:
         values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if not values.get("priorities", True):
             del values["priorities"]  # A key that older commands refuse.
-        values.pop("cdi", None)  # Of no use to submitters, and a key that older commands refuse.
+        for key in ("cdi", "driver_branch"):
+            values.pop(key, None)  # Of no use to submitters, and a key that older commands refuse.
         return {camel(name): _plain(item) for name, item in values.items() if item is not None}
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}

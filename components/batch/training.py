@@ -16,9 +16,9 @@ from ..cluster import Cluster
 from ..gpu.auxiliary import ROOT, declare_files
 from ..gpu.pod_parts import contents_of
 from ..gpu.prerequisites import Prerequisites
-from ..gpu.running import annotation_paths
+from ..gpu.running import among_themselves, annotation_paths
 from .training_args import TrainingArgs
-from .training_spec import among_themselves, labels, spec
+from .training_spec import labels, spec
 
 
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
@@ -60,7 +60,7 @@ class GpuTraining(pulumi.ComponentResource):
             name,
             metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
             # The API's field names, which the SDK's types do not have.
-            spec=cast(NetworkPolicySpecArgsDict, among_themselves(name)),
+            spec=cast(NetworkPolicySpecArgsDict, among_themselves({names.JOB_SET_LABEL: name})),
             opts=cluster.options(self),
         )
         if args.disruption_budget:

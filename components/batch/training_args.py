@@ -11,7 +11,7 @@ from annotated_types import Ge, MinLen
 from ..cluster import GpuPool
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
-from ..gpu.resources_args import impossible
+from ..gpu.resources_args import impossible, too_many
 from ..schema.effect import Sent, Silent
 from ..schema.limits import VARIABLE, Hint, Limit, none_of, refusal
 from ..schema.refusal import Refusal, collected, raised, refuse
@@ -90,7 +90,7 @@ class TrainingArgs(PodArgs):
     """Whether `pulumi up` waits until the job completes, including its time in the queue."""
 
     @rule
-    def _check_variables(self) -> Iterator[Refusal]:
+    def _check_own_variables(self) -> Iterator[Refusal]:
         for position, source in enumerate(self.env_from):
             if source.name and (refused := refusal([_FREE], source.name)):
                 yield refused.under("envFrom", position, "name")
@@ -98,6 +98,11 @@ class TrainingArgs(PodArgs):
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""
         return max(pool.gpus_per_pod) if self.gpus is None else self.gpus
+
+    def adapters(self, pool: GpuPool) -> int:
+        """All of its node's, by default, if workers use all GPUs of several nodes."""
+        whole = pool.adapters_of(self.nodes, self.worker_gpus(pool))
+        return whole if self.efa is None else self.efa
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
         """Its workers, on their pool."""
@@ -145,11 +150,7 @@ class TrainingArgs(PodArgs):
         gpus = self.worker_gpus(pool)
         if gpus not in pool.gpus_per_pod:
             yield impossible(gpus, pool, self.possible_on(pool, "gpus"))
-        if pool.max_nodes is not None and self.nodes > pool.max_nodes:
-            yield refuse("nodes", self.nodes)(
-                f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",
-                remedy="lower it, or raise maxNodes",
-            )
+        yield from too_many(self.nodes, pool)
         yield from raised(self.check_node, pool, gpus)
         yield from raised(self._check_topology, pool)
 

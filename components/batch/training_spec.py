@@ -9,7 +9,7 @@ from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..gpu.pod_parts import Contents, PodParts, pod_parts
-from ..gpu.running import placed, staying
+from ..gpu.running import one_pod_a_node, placed, staying
 from .training_args import TrainingArgs
 
 WORKERS = "workers"
@@ -29,17 +29,6 @@ _DISRUPTIONS_FAIL = {
 def labels(name: str, args: TrainingArgs) -> dict[str, str]:
     """The labels of the JobSet itself."""
     return {"app": name, **names.queue_labels(args.queue, args.priority)}
-
-
-def among_themselves(name: str) -> dict[str, Any]:
-    """A policy that lets only the workers of this training job reach its workers, on every port,
-    because NCCL and Gloo choose ports freely. Outgoing traffic is not restricted."""
-    workers = {"matchLabels": {names.JOB_SET_LABEL: name}}
-    return {
-        "podSelector": workers,
-        "policyTypes": ["Ingress"],
-        "ingress": [{"from": [{"podSelector": workers}]}],
-    }
 
 
 def spec(
@@ -109,7 +98,9 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
         "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, *parts.volumes],
     }
     if args.nodes > 1:
-        spec["topologySpreadConstraints"] = [_one_a_node(name, args.nodes)]
+        spec["topologySpreadConstraints"] = [
+            one_pod_a_node({names.JOB_SET_LABEL: name}, args.nodes)
+        ]
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
@@ -120,30 +111,16 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     return spec
 
 
-def _one_a_node(name: str, nodes: int) -> dict[str, Any]:
-    """At most one worker per node: with fewer nodes than `minDomains`, the minimum counts as 0.
-
-    Unlike pod anti-affinity, it does not wait for the pods of an earlier attempt to end.
-    """
-    return {
-        "topologyKey": names.HOSTNAME,
-        "maxSkew": 1,
-        "minDomains": nodes,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {names.JOB_SET_LABEL: name}},
-    }
-
-
 def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of index 0 of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
     mounts = [{"name": "shared-memory", "mountPath": "/dev/shm"}, *parts.mounts]
-    search: dict[str, str] = {}
+    extended, search = args.extended(pool)
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
-        search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
-    resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus)}}
+        search["LD_LIBRARY_PATH"] = names.DRIVER_SEARCH_PATH
+    resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended}}
     if requests := args.requests.quantities():
         # No empty values in a custom resource: Kueue drops them on update, which looks like a
         # change.
@@ -165,7 +142,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         "env": [
             *(
                 {"name": key, "value": value}
-                for key, value in {**search, **args.env, **env}.items()
+                for key, value in {**args.variables(search), **env}.items()
             ),
             *parts.env,
         ],

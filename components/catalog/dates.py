@@ -24,6 +24,12 @@ class Dated:
 
 _TABLES: Final = (
     Dated(
+        table="bad_releases.BAD_RELEASES",
+        until=date(2027, 1, 31),
+        source="issues and releases of the repositories in its rows, and GKE's known issues, every "
+        "two months",
+    ),
+    Dated(
         table="eks.KUBERNETES_VERSIONS",
         until=date(2027, 1, 31),
         source="docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html; EKS adds a "
@@ -33,11 +39,6 @@ _TABLES: Final = (
         table="eks.AMI_RELEASES",
         until=date(2027, 1, 31),
         source="awslabs/amazon-eks-ami CHANGELOG.md; a new minor has images from its first day",
-    ),
-    Dated(
-        table="eks_addons.BAD_VERSIONS",
-        until=date(2027, 1, 31),
-        source="issues and releases of the addons' repositories, every two months",
     ),
     Dated(
         table="eks_instances.INSTANCE_TYPES",

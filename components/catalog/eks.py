@@ -139,12 +139,37 @@ older, whose `nvidia-ctk` ends with an error for the hook disable-device-node-mo
 CDI files of `images.DEVICE_PLUGIN`, so that no GPU container starts. Bottlerocket has a plugin of
 its own. (amazon-eks-ami CHANGELOG, read 2026-11-28; dra-driver-nvidia-gpu issue 568.)"""
 DRIVERS: Final = (580, 595)
-"""The branches in AL2023 images since then. Older ones, and Bottlerocket's to 1.36: the first."""
+"""The branches in AL2023 images since then; older ones have the first."""
+_FIRST_580: Final = {
+    "1.30": "20251120", "1.31": "20251108", "1.32": "20251108", "1.33": "20251029",
+}  # fmt: skip
+"""Kubernetes minor -> the release from which its AL2023 images have branch 580; of the others, all
+since `TOOLKIT_SINCE` do. Before, back to 20250807, it is 570 (amazon-eks-ami CHANGELOG, rows of
+kmod-nvidia-latest-dkms, read 2026-11-29)."""
 
 SECURITY_GROUPS: Final = 5
 """Security groups of a network interface, unless AWS has raised the quota L-2AFB9258."""
 MAX_SECURITY_GROUPS: Final = 16
 """The most that AWS raises it to (vpc/latest/userguide/amazon-vpc-limits.html)."""
+
+EFA_ENV: Final[Mapping[str, str]] = MappingProxyType(
+    {"FI_PROVIDER": "efa", "NCCL_BUFFSIZE": "8388608", "NCCL_P2P_NET_CHUNKSIZE": "524288"}
+)
+"""Variables of NCCL with Elastic Fabric Adapters: the first as in awslabs/awsome-distributed-ai
+micro-benchmarks/nccl-tests, the others as in docs.aws.amazon.com/eks/latest/userguide/
+node-efa.html (2026-08)."""
+_EFA_HUGE_PAGES_MIB: Final = 2 * 5128
+"""What the EFA driver of AL2023's images takes of a node's memory (the same page, read
+2026-11-28)."""
+_EFA_HUGE_PAGES_MIB_PER_CPU: Final = 2 * 110
+"""The same for Bottlerocket's images, of each CPU, unless the user sets vm.nr_hugepages
+(bottlerocket-core-kit sources/api/corndog, compute_hugepages_for_efa, read 2026-11-29)."""
+
+
+def efa_huge_pages_mib(os: str, vcpu: int) -> int:
+    """The memory, in MiB, that a node with EFA has as huge pages, and pods cannot request."""
+    return _EFA_HUGE_PAGES_MIB_PER_CPU * vcpu if os == "bottlerocket" else _EFA_HUGE_PAGES_MIB
+
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {
@@ -347,21 +372,45 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
     """Why no image of this operating system and `releaseVersion` supports the instance type's GPUs.
 
     Returns the setting that is wrong and a reason that follows it; None if an image supports them.
-    Without a release, EKS uses the newest.
+    Without a release, EKS uses the newest. Which drivers Bottlerocket has depends on the cluster:
+    `bottlerocket_with_drivers`.
     """
     if os == "bottlerocket" and row.arch == "arm64" and not row.name.startswith(_BOTTLEROCKET_ARM):
         return "os", f"bottlerocket has no image for {row.name}; use al2023"
     if row.first_driver is None or row.first_driver <= DRIVERS[0]:
         return None
-    needs = f"{row.name} needs driver {row.first_driver}"
-    if os == "bottlerocket":
-        return "os", f"{needs}, and bottlerocket has only {DRIVERS[0]}; use al2023"
-    if release is not None and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
+    if os == "al2023" and release and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
         return "releaseVersion", (
-            f"{release!r} has only driver {DRIVERS[0]}, and {needs}; give one from "
-            f"{BOTH_DRIVERS_SINCE} or later, or drop the key for the newest"
+            f"{release!r} has only driver {DRIVERS[0]}, and {row.name} needs driver "
+            f"{row.first_driver}; give one from {BOTH_DRIVERS_SINCE} or later, or drop the key for "
+            "the newest"
         )
     return None
+
+
+def al2023_driver(release: str | None) -> int | None:
+    """The newest branch of NVIDIA's driver in this release of AL2023's images, or in the newest one
+    if there is none; None if it is not known."""
+    day = release.rpartition("-")[2] if release else BOTH_DRIVERS_SINCE
+    if day >= BOTH_DRIVERS_SINCE:
+        return DRIVERS[-1]
+    minor = ".".join(release.split(".")[:2]) if release else ""
+    if day >= _FIRST_580.get(minor, TOOLKIT_SINCE):
+        return DRIVERS[0]
+    return 570 if day >= "20250807" else None
+
+
+def bottlerocket_with_drivers(version: str) -> tuple[int, int] | None:
+    """The first release of Bottlerocket, as major and minor, whose images for this Kubernetes minor
+    contain both of `DRIVERS` and choose by the GPU at boot, the first if it supports the GPU; None
+    if none of them does.
+
+    From the notes of 1.66.0 for 1.37, and of 1.68.0 for the kernels 6.1 and 6.12, which 1.31 to
+    1.35 have; the image of 1.36 has 6.18. bottlerocket.dev/en/os/1.68.x/version-information/
+    gpu-drivers lists the second driver for 1.37 only (read 2026-11-28, when 1.69 was the newest).
+    """
+    minor = int(version.partition(".")[2])
+    return None if minor == 36 else (1, 68 if minor < 36 else 66)
 
 
 def warm_instances(nodes: int, prepared: int, least: int) -> int:

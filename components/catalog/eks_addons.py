@@ -41,49 +41,6 @@ class Addon:
     """The addon's `configurationValues`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadVersion:
-    """A version of an addon that does harm, and that EKS installs unless `addonVersions` names
-    another."""
-
-    addon: str
-    version: str
-    """The version without EKS's build: `v1.7.0` of `v1.7.0-eksbuild.1`."""
-    symptom: str
-    reason: str
-    """The reason of the node condition with which node repair replaces healthy nodes."""
-    source: str
-    read: str
-    """The date on which the source was read."""
-
-
-BAD_VERSIONS: Final = (
-    BadVersion(
-        addon="eks-node-monitoring-agent",
-        version="v1.7.0",
-        symptom="reports DCGMHealthCode71 on healthy H100 and A100 nodes that ever had an NVLink "
-        "CRC error, and watches no GPU on arm64",
-        reason="DCGMHealthCode71",
-        source="https://github.com/aws/eks-node-monitoring-agent/pull/261",
-        read="2026-11-28",
-    ),
-)
-"""Asked of running clusters by `gpu-cluster capacity`. Read the addons' repositories again at each
-release of this program: a row goes once EKS no longer offers the version."""
-
-
-def harm(addon: str, version: str) -> BadVersion | None:
-    """The row for a version as EKS names it; None if it is not known to do harm."""
-    return next(
-        (
-            bad
-            for bad in BAD_VERSIONS
-            if bad.addon == addon and version.partition("-")[0] == bad.version
-        ),
-        None,
-    )
-
-
 ADDONS: Final = (
     Addon(
         name="vpc-cni",

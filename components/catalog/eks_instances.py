@@ -14,7 +14,7 @@ first to support G7, and supports neither P3dn nor G6f (amazon-eks-ami doc/usage
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -30,6 +30,15 @@ LOCATED_FAMILIES: Final = (
     *("g6e", "g7e", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"),
 )
 """Families of `InstanceType.located`, all sizes but p5.4xlarge."""
+
+_EFA_CARDS: Final[Mapping[str, Sequence[int]]] = {
+    "p6-b300": range(1, 17),
+    # Of the cards that share a GPU and a physical one, one has the bandwidth of all.
+    "p6e-gb200": range(1, 16, 4),
+    "p6e-gb300": range(1, 16, 4),
+}
+"""Family -> `InstanceType.efa_cards`, if they are not the first ones (AWS's recommendation in
+docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html, read 2026-11-28)."""
 
 _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -72,6 +81,22 @@ _INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """Instance type -> network interfaces of its first card, and IPv4 addresses of each: amazon-eks-ami
 nodeadm/internal/kubelet/instance-info.jsonl (2026-07-01), which matches EC2's own answers."""
 
+_NETWORK_GBPS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: gbps
+        for gbps, names in {
+            400: "p4d.24xlarge p4de.24xlarge",
+            3200: "p5.48xlarge p5e.48xlarge p5en.48xlarge p6-b200.48xlarge",
+            6400: "p6-b300.48xlarge",
+        }.items()
+        for name in names.split()
+    }
+)
+"""Instance type -> Gbit/s of all its network cards together, for those whose GPUs have NVLink and
+that EFA makes faster than one card (karpenter-provider-aws v1.14.1 instance-types.md, network
+bandwidth). Without NVLink, as on g6e and g7e, an all-reduce is limited by PCIe: 28 GB/s of eight
+GPUs (NVIDIA/nccl issue 1639), where g7e.48xlarge has a network of 200."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
@@ -92,6 +117,7 @@ class InstanceType:
     interfaces: tuple[int, int] | None = None
     """Network interfaces of the first card, and IPv4 addresses of each; None if unknown."""
     efa_interfaces: int = 0
+    """The most that EC2 attaches."""
     local_nvme_gb: int | None = None
     """None if it has no local NVMe, or the source does not say."""
     on_demand: float | None
@@ -108,6 +134,17 @@ class InstanceType:
     uncertain: bool = False
     """The shape comes from no primary source: only warn about it, never refuse."""
     notes: str = ""
+
+    @property
+    def efa_cards(self) -> Sequence[int]:
+        """The network cards with an EFA interface each, as AWS recommends; empty without EFA."""
+        cards = _EFA_CARDS.get(self.name.partition(".")[0])
+        return range(self.efa_interfaces) if cards is None else cards
+
+    @property
+    def network_gbps(self) -> int | None:
+        """Gbit/s of all its network cards together; None if NVLink is not faster, or unknown."""
+        return _NETWORK_GBPS.get(self.name)
 
     @property
     def located(self) -> bool:

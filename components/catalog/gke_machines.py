@@ -28,6 +28,9 @@ modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read 
 _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
 _NO_FLEX: Final[tuple[Provisioning, ...]] = ("on-demand", "spot", "reservation")
 """A3 Edge: `withDwsDisabled` in GKE's autoscaler, see `_variants`."""
+N1_SSDS: Final = (*range(1, 9), 16, 24)
+"""How many local SSDs a node can have: `withAllowedEphemeralLocalSsdCounts` there, here and below;
+of N1, also Compute Engine's error for custom sizes ("should be one of [0, 1, ...")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class MachineType:
     """Local SSD that the machine includes; None if it is optional or not offered."""
     local_ssd_disks: int = 0
     """The number of its disks, if they are not of 375 GiB each."""
+    ssd_counts: tuple[int, ...] = ()
+    """How many local SSDs of 375 GiB can be added, if it includes none."""
     on_demand: float | None = None
     """Price of the whole machine with its GPUs."""
     spot: float | None = None
@@ -74,6 +79,11 @@ class MachineType:
     def local_ssds(self) -> int:
         """How many local SSDs it includes."""
         return self.local_ssd_disks or (self.local_ssd_gib or 0) // 375
+
+    @property
+    def ssd_choices(self) -> tuple[int, ...]:
+        """How many local SSDs a node can have: those that it includes, or that can be added."""
+        return (self.local_ssds,) if self.local_ssds else self.ssd_counts
 
     @property
     def located(self) -> bool:
@@ -134,6 +144,7 @@ def _g2(size: int, gpus: int, on_demand: float, spot: float) -> MachineType:
         gpus,
         size,
         size * 4,
+        ssd_counts=(gpus,),
         on_demand=on_demand,
         spot=spot,
         price_source="on demand: sky8 host + GPU, equal to vertex; Spot: sky9 host + GPU",
@@ -150,6 +161,7 @@ def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: fl
         size,
         memory_gib,
         local_ssd_gib=None if whole else 0,
+        ssd_counts=(int(gpus * 4),) if gpus * 4 >= 1 else (),
         on_demand=on_demand,
         price_source="vertex" if whole else "sky9 host + the share of a GPU",
         price_uncertain=not whole,
@@ -166,6 +178,7 @@ def _a2_high(name: str, gpus: int, vcpu: int, on_demand: float, spot: float) -> 
         gpus,
         vcpu,
         gpus * 85,
+        ssd_counts=tuple(count for count in (1, 2, 4, 8) if count >= min(gpus, 8)),
         on_demand=on_demand,
         spot=spot,
         price_source="on demand: casprice, equal to sky8; Spot: sky8 host + sky9 GPU",

@@ -15,7 +15,7 @@ from typing import Final
 
 from . import gke_families
 from .gke_accelerators import ACCELERATORS
-from .gke_machines import MACHINE_TYPES, MachineType
+from .gke_machines import MACHINE_TYPES, N1_SSDS, MachineType
 
 _SOURCE: Final = "casprice"
 
@@ -218,6 +218,7 @@ def _priced(
         family=family,
         vcpu=vcpu,
         memory_gib=memory_gib,
+        ssd_counts=N1_SSDS if family == "n1" else (),
         on_demand=None if price is None else round(vcpu * price[0] + memory_gib * price[1], 5),
         price_source="" if price is None else _SOURCE,
     )

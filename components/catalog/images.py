@@ -41,6 +41,14 @@ DEVICE_PLUGIN: Final = Image(
 )
 """NVIDIA's device plugin, which includes GPU feature discovery."""
 
+EFA_PLUGIN: Final = Image(
+    repository="602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin",
+    tag="v0.5.20",
+    source="aws/eks-charts stable/aws-efa-k8s-device-plugin v0.5.30; no public source has a digest",
+    read="2026-11-28",
+)
+"""AWS's device plugin for Elastic Fabric Adapters. Nodes of any region may pull it from there."""
+
 DCGM_EXPORTER: Final = Image(
     repository="nvcr.io/nvidia/k8s/dcgm-exporter",
     tag="4.5.3-4.8.2-distroless",
@@ -103,6 +111,14 @@ CUDA_SAMPLE: Final = Image(
     read="2026-11-21",
 )
 """Adds two vectors on the GPU and prints `Test PASSED`."""
+
+PYTORCH: Final = Image(
+    repository="docker.io/pytorch/pytorch",
+    tag="2.9.1-cuda12.8-cudnn9-runtime",
+    source="tags of pytorch/pytorch; the acceptance test of the documents runs in it",
+    read="2026-11-21",
+)
+"""PyTorch, for the acceptance test of a stack that names no image of its own."""
 
 JOBSET: Final = Image(
     repository="registry.k8s.io/jobset/jobset",

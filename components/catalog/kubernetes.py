@@ -71,6 +71,9 @@ DRIVER_MOUNT: Final = "/usr/local/nvidia"
 DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
 """NVIDIA's images and those built on them have it in their LD_LIBRARY_PATH."""
 
+EFA: Final = "vpc.amazonaws.com/efa"
+"""The extended resource that AWS's EFA device plugin advertises."""
+
 # node labels: EKS
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """Cluster Autoscaler waits for the device plugin on nodes with this label."""
@@ -132,6 +135,8 @@ REQUEST_PARAMETER_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 (kubernetes-sigs/kueue v0.16.2, pkg/controller/constants)."""
 JOB_SET_GROUP: Final = "jobset.x-k8s.io"
 JOB_SET_VERSION: Final = "v1alpha2"
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""The number of a pod of an indexed Job, as label (from Kubernetes 1.28 on) and as annotation."""
 JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 """JobSet's label on the pods of a JobSet: its name."""
 

@@ -40,7 +40,8 @@ def declare(
     """
     declared: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
     for definition in sorted(
-        read(source), key=lambda definition: definition["metadata"]["name"] != FIRST[source]
+        read_definitions(source),
+        key=lambda definition: definition["metadata"]["name"] != FIRST[source],
     ):
         name = definition["metadata"]["name"]
         conversion = {"conversion": conversions[name]} if name in conversions else {}
@@ -56,7 +57,7 @@ def declare(
     return declared
 
 
-def read(source: Source) -> list[dict[str, Any]]:
+def read_definitions(source: Source) -> list[dict[str, Any]]:
     """The definitions, with the schema's extensions renamed as the SDK expects."""
     text = Path(__file__).with_name(f"{source}.json").read_text()
     definitions: list[dict[str, Any]] = json.loads(text, object_hook=_renamed)["definitions"]

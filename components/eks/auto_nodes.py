@@ -10,6 +10,7 @@ from typing import Any
 
 from ..catalog import eks as catalog
 from ..cluster import ResolvedPool
+from ..schema.outputs import MaybeOutput
 from .cpu_pool_args import EksCpuPoolArgs
 from .ec2_node_class import CAPACITY_TYPES, FORCED_AFTER, Site, located
 from .karpenter_args import AUTO_MODE_HOURS, EksPoolKarpenterArgs
@@ -65,7 +66,7 @@ def _removal(given: EksPoolKarpenterArgs) -> EksPoolKarpenterArgs:
 
 
 def _spec(
-    site: Site, places: Sequence[str], gib: int, security_groups: Sequence[str] = ()
+    site: Site, places: Sequence[str], gib: int, security_groups: Sequence[MaybeOutput] = ()
 ) -> dict[str, Any]:
     return {
         "role": site.role,

@@ -67,6 +67,7 @@ def _resources(pool: GpuPool, args: Args) -> list[tuple[str, str, str]]:
         # The autoscaler knows the physical GPUs of an instance type, not how they are shared.
         **({pool.resource: str(pool.allocatable)} if pool.allocatable else {}),
         "ephemeral-storage": args.ephemeral_storage,
+        **{name: str(number) for name, number in (pool.extended_resources or {}).items()},
     }
     # Without these, it assumes the whole instance, and starts nodes for pods that do not fit.
     if args.cpu_millis is not None:

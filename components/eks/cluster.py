@@ -10,6 +10,7 @@ from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 from ..catalog.eks_addons import ADDONS, Addon
 from ..lifecycle import ownership
 from ..scalers import SCALERS
+from ..schema.outputs import keyed
 from . import regions
 from .cluster_args import EksClusterArgs, update_minutes
 from .cluster_roles import ClusterRoles, cluster_roles, grants_of
@@ -22,6 +23,7 @@ from .node_group import METADATA_OPTIONS, NodeGroupSite, tag_specifications, vol
 from .provider_args import AwsProviderArgs
 from .releases import cluster_check
 from .scaling import ignored, scaling_config, size_check
+from .user_args import principal_name
 from .users import declare_users
 
 _TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
@@ -36,7 +38,7 @@ class EksCluster(pulumi.ComponentResource):
     name: pulumi.Output[str]
     """The cluster's name, known once it exists."""
     subnets: Mapping[str, pulumi.Input[str]]
-    """Zone as in the settings (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    """Place as in the settings -> the subnet's ID."""
     zones: Mapping[str, pulumi.Input[str]]
     """Zone as in the settings -> its name; empty in an existing VPC."""
     node_role: EksRole
@@ -203,8 +205,8 @@ class EksCluster(pulumi.ComponentResource):
         # With other scalers, system nodes start first, which takes longer than this delay.
         waits = SCALERS[args.scaler].serves_system
         effective = once_effective(f"{name}-admitted") if waits else None
-        for arn in args.admins:
-            account_and_path = arn.split(":", 4)[4]
+        for key, arn in keyed(args.admins):
+            account_and_path = principal_name(key, arn)
             entry = aws.eks.AccessEntry(
                 f"{name}-{account_and_path}",
                 cluster_name=self.control_plane.name,

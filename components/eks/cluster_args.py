@@ -20,7 +20,8 @@ from ..schema.decode import at
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, matching, one_of
 from ..schema.on_change import NEVER, OnChange, kept
-from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, raised, refuse
+from ..schema.outputs import MaybeOutput, Named, keyed
+from ..schema.refusal import Keys, Range, Refusal, Refusals, collected, raised, refuse, written
 from ..schema.rules import Checked, Order, is_given, never, rule
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -68,7 +69,7 @@ _ADMINS = Hint(
 
 
 NodePolicies = Annotated[
-    Sequence[Annotated[str, POLICY]], UNIQUE, Sent("RolePolicyAttachment policyArn")
+    Named[Annotated[MaybeOutput, POLICY]], UNIQUE, Sent("RolePolicyAttachment policyArn")
 ]
 
 # https://docs.aws.amazon.com/eks/latest/userguide/auto-security.html
@@ -171,7 +172,7 @@ class EksClusterArgs(Checked):
     network: Annotated[EksNetworkArgs, Example("{zones: [us-east-1a, us-east-1b]}")]
     """The VPC that the stack creates, or the subnets of an existing one."""
     admins: Annotated[
-        Sequence[Principal],
+        Named[Principal],
         MinLen(1),
         _ADMINS,
         UNIQUE,
@@ -179,7 +180,8 @@ class EksClusterArgs(Checked):
         Example('["arn:aws:iam::123456789012:role/deployer"]'),
     ]
     """ARNs of the IAM roles and users that administer the cluster. The identity that runs Pulumi
-    must be listed: the cluster's creator has no access by default."""
+    must be listed: the cluster's creator has no access by default. Outputs in a map, by a name of
+    yours."""
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """Users of the cluster without administration rights: Kubernetes group -> its members."""
     authorized_networks: Annotated[
@@ -212,7 +214,7 @@ class EksClusterArgs(Checked):
     pods select one by the label `gpu-cluster/pool`; those of the stack run in GPU pools."""
     node_policies: NodePolicies = ()
     """ARNs of additional IAM policies for all nodes, for what the machine itself does: pods get
-    theirs through `serviceAccounts`."""
+    theirs through `serviceAccounts`. Outputs in a map, by a name of yours."""
     ssm: SSM = False
     """Whether AWS Systems Manager can access the nodes (`AmazonSSMManagedInstanceCore`): a shell on
     a node without a key or an open port, for every identity that IAM allows to start a session.
@@ -243,13 +245,13 @@ class EksClusterArgs(Checked):
     # EKS accepts a key only once. The provider silently ignores another one, and the stack would
     # delete its own, without which no secret can be read.
     secrets_encryption_key: Annotated[
-        Annotated[str, KMS_ARN] | None,
+        Annotated[MaybeOutput, KMS_ARN] | None,
         OnChange(NEVER),
         Sent("Cluster encryptionConfig.provider.keyArn", "Key"),
     ] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; by default, the stack creates one."""
     disks_encryption_key: Annotated[
-        Annotated[str, KMS_ARN] | None,
+        Annotated[MaybeOutput, KMS_ARN] | None,
         Sent(
             "LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId", "StorageClass parameters.kmsKeyId"
         ),
@@ -395,10 +397,11 @@ class EksClusterArgs(Checked):
             if self.private_endpoint and not is_reserved(ipaddress.IPv4Network(text))
         ]
         lines += [
-            f"admins[{position}]: {arn} is in an example account of AWS's documentation, which EKS "
-            "refuses once the cluster exists; give the ARN of the identity that runs Pulumi"
-            for position, arn in enumerate(self.admins)
-            if arn.split(":")[4] in _EXAMPLE_ACCOUNTS
+            f"{written(('admins', key))}: {arn} is in an example account of AWS's documentation, "
+            "which EKS refuses once the cluster exists; give the ARN of the identity that runs "
+            "Pulumi"
+            for key, arn in keyed(self.admins)
+            if isinstance(arn, str) and arn.split(":")[4] in _EXAMPLE_ACCOUNTS
         ]
         then = "EKS refuses it when it creates the cluster"
         return lines + example_warnings(self.public_networks, then)
@@ -417,7 +420,8 @@ class EksClusterArgs(Checked):
             "secretsEncryptionKey": self.secrets_encryption_key,
             "disksEncryptionKey": self.disks_encryption_key,
         }
-        admins = [(("admins", position), arn) for position, arn in enumerate(self.admins)]
+        admins: list[tuple[Keys, MaybeOutput]]
+        admins = [(("admins", key), arn) for key, arn in keyed(self.admins)]
         refusals = Refusals()
         refusals.each(
             partial(at, "network", self.network.check_in, region),
@@ -503,20 +507,20 @@ def _has_image(minor: str, autoscaler: EksAutoscalerArgs | None) -> bool:
 
 
 @collected
-def check_partition(arns: Iterable[tuple[Keys, str]], region: str) -> Iterator[Refusal]:
+def check_partition(arns: Iterable[tuple[Keys, MaybeOutput]], region: str) -> Iterator[Refusal]:
     """Raises ValueError for an ARN, given with its key, of another partition than the region's."""
     partition = regions.partition(region)
     for path, arn in arns:
-        if not arn.startswith(f"arn:{partition}:"):
+        if isinstance(arn, str) and not arn.startswith(f"arn:{partition}:"):
             yield refuse(path, arn)(
                 f"is not in the partition of {region}; it must begin with arn:{partition}:"
             )
 
 
 @collected
-def check_keys(keys: Mapping[str, str | None], region: str) -> Iterator[Refusal]:
+def check_keys(keys: Mapping[str, MaybeOutput | None], region: str) -> Iterator[Refusal]:
     """Raises ValueError if a KMS key is in another region; `keys`: setting -> its ARN."""
     for name, arn in keys.items():
-        key = KMS_KEY.fullmatch(arn or "")
+        key = KMS_KEY.fullmatch(arn) if isinstance(arn, str) else None
         if key and key["region"] != region:
             yield refuse(name, arn)(f"is not in {region}; EKS needs a key in the cluster's region")

@@ -7,6 +7,7 @@ import pulumi
 
 from ..catalog.eks_addons import Addon
 from ..scalers import SCALERS
+from ..schema.outputs import applied
 from .cluster_args import EksClusterArgs
 from .existing_args import AnyEksClusterArgs, own_policies
 from .iam import EksRole, Statement, document, pod_trust, role_name, service_trust
@@ -49,8 +50,10 @@ def cluster_roles(
             if auto
             else service_trust("eks.amazonaws.com"),
             managed=["AmazonEKSClusterPolicy", *(AUTO_MODE_POLICIES if auto else [])],
-            inline=pulumi.Output.from_input(secrets_key).apply(
-                lambda key: document(_use_of_key(key), *(_auto_mode(args) if auto else ()))
+            inline=pulumi.Output.all(secrets_key, args.disks_encryption_key).apply(
+                lambda keys: document(
+                    _use_of_key(keys[0]), *(_auto_mode(args, keys[1]) if auto else ())
+                )
             ),
             opts=opts,
         ),
@@ -63,7 +66,9 @@ def cluster_roles(
                     args.name, namespace="kube-system", service_account=addon.service_account
                 ),
                 managed=[addon.policy],
-                inline=document(*_use_of_disks_key(args.disks_encryption_key))
+                inline=applied(
+                    lambda key: document(*_use_of_disks_key(key)), args.disks_encryption_key
+                )
                 if addon.disks and args.disks_encryption_key
                 else None,
                 opts=opts,
@@ -102,7 +107,7 @@ def _use_of_key(arn: str) -> Statement:
     }
 
 
-def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
+def _auto_mode(args: EksClusterArgs, disks_key: str | None) -> Sequence[Statement]:
     """Permissions that AWS's policies lack: setting the user's tags on what Auto Mode launches, and
     using the key of its disks.
     https://docs.aws.amazon.com/eks/latest/userguide/auto-learn-iam.html#tag-prop"""
@@ -130,7 +135,7 @@ def _auto_mode(args: EksClusterArgs) -> Sequence[Statement]:
     ]
     return [
         *(tagging if args.tags else ()),
-        *(_use_of_disks_key(args.disks_encryption_key) if args.disks_encryption_key else ()),
+        *(_use_of_disks_key(disks_key) if disks_key else ()),
     ]
 
 

@@ -40,7 +40,7 @@ class EksCpuPool(pulumi.ComponentResource):
             node_group_name_prefix=f"{name}-",
             version=site.args.version,
             node_role_arn=site.node_role,
-            subnet_ids=site.at(args.zones or site.args.network.places),
+            subnet_ids=site.at(args.places(name) or site.args.network.places),
             ami_type=args.ami_type,
             capacity_type="SPOT" if args.spot else "ON_DEMAND",
             instance_types=list(args.instance_types),

@@ -14,10 +14,12 @@ from ..schema.decode import at, shown
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit
 from ..schema.on_change import Verdict
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 from ..schema.rules import Checked, Order, rule
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .karpenter_args import check_node_class
+from .network_args import missing, places_of
 from .pool_labels import NodeLabels, check_marks, check_tag_count
 
 _LASTING = ("instance_types", "spot", "zones")
@@ -76,7 +78,7 @@ class EksCpuPoolArgs(Checked):
         int, Interval(ge=1, le=catalog.MAX_POOL_NODES), Sent("NodeGroup scalingConfig.maxSize")
     ] = 3
     """The maximum number of nodes in the whole pool."""
-    zones: Annotated[Sequence[str], UNIQUE, Sent("NodeGroup subnetIds")] = ()
+    zones: Annotated[Sequence[MaybeOutput], UNIQUE, Sent("NodeGroup subnetIds")] = ()
     """Some of the network's zones, or of an existing network's subnets, by ID; by default, all."""
     labels: Annotated[NodeLabels, Sent("NodeGroup labels", "Tag")] = field(default_factory=dict)
     """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
@@ -137,6 +139,10 @@ class EksCpuPoolArgs(Checked):
         )
         return most, least
 
+    def places(self, name: str) -> tuple[str, ...]:
+        """The zones or subnets of the pool `name`; empty for all of the network's."""
+        return places_of(f"cluster.cpuPools.{name}.zones", self.zones)
+
     def pool(self, name: str) -> GpuPool:
         """The pool as pods see it, without GPUs."""
         return GpuPool(
@@ -158,7 +164,10 @@ CpuPools = Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs]
 
 
 def check_pools(
-    pools: Mapping[str, EksCpuPoolArgs], places: Sequence[str], scaler: str, tags: Mapping[str, str]
+    pools: Mapping[str, EksCpuPoolArgs],
+    offered: Sequence[str],
+    scaler: str,
+    tags: Mapping[str, str],
 ) -> None:
     """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have, or
     with labels, taints or tags that the cluster's scaler does not accept."""
@@ -166,10 +175,9 @@ def check_pools(
         path = f"cpuPools.{name}"
         at(path, check_marks, scaler, pool.labels, {"taints": pool.taints})
         at(path, check_tag_count, scaler, tags, pool.pool(name).labels)
-        at(path, check_node_class, scaler, pool.disk_size_gb, pool.zones or places)
-        for zone in pool.zones:
-            if zone not in places:
-                ids = "give IDs of subnets here; " if "subnet-" in places[0] else ""
-                raise refuse(("cpuPools", name, "zones"), zone)(
-                    f"is not in the cluster's network; {ids}allowed: {', '.join(places)}"
-                )
+        at(path, check_node_class, scaler, pool.disk_size_gb, pool.places(name) or offered)
+        for zone in missing(pool.zones, offered):
+            ids = "give IDs of subnets here; " if "subnet-" in offered[0] else ""
+            raise refuse(("cpuPools", name, "zones"), zone)(
+                f"is not in the cluster's network; {ids}allowed: {', '.join(offered)}"
+            )

@@ -2,17 +2,20 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 from ..catalog import eks as catalog
 from ..cluster import GpuPool, ResolvedPool
+from ..schema.outputs import MaybeOutput
 from .cluster_args import EksSystemPoolArgs
 from .cpu_pool_args import EksCpuPoolArgs
+from .efa import interfaces
 from .karpenter_args import SYSTEM_NODES
 from .karpenter_pool import Nodes
+from .network_args import subnet_at
 from .node_args import EksKubeletArgs
 from .pool_args import EksGpuNodeGroupArgs
 from .user_data import EVICTION, al2023, bottlerocket
@@ -44,12 +47,14 @@ class Site:
     subnets: Mapping[str, pulumi.Input[str]]
     """Zone, or subnet of an existing VPC, as in the settings -> the subnet's ID."""
     security_groups: Sequence[pulumi.Input[str]]
+    placement_groups: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Pool -> the name of its placement group, of those that have one."""
     instance_profile: pulumi.Input[str] | None
     """The instance profile that the stack creates; None if `role` is set."""
     role: pulumi.Input[str] | None
     """The name of the role that Auto Mode, or an existing Karpenter, may give to nodes."""
     tags: Mapping[str, str]
-    key: str | None
+    key: MaybeOutput | None
     """The ARN of the KMS key that encrypts disks; None for the account's default."""
 
 
@@ -73,6 +78,15 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         "blockDeviceMappings": volumes,
         "metadataOptions": _metadata_options(args.metadata_hop_limit),
     }
+    if args.efa:
+        spec["networkInterfaces"] = [
+            {"networkCardIndex": card, "deviceIndex": device, "interfaceType": kind}
+            for card, device, kind in interfaces(args.efa_cards)
+        ]
+    if args.local_storage == "raid0":
+        spec["instanceStorePolicy"] = "RAID0"
+    if group := site.placement_groups.get(pool.name):
+        spec["placementGroupSelector"] = {"name": group}
     if args.reservation is not None:
         spec["capacityReservationSelectorTerms"] = [{"id": args.reservation}]
     if kubelet := _kubelet(args):
@@ -138,7 +152,7 @@ def _plain(
 
 
 def _site(
-    name: str, site: Site, places: Sequence[str], security_groups: Sequence[str] = ()
+    name: str, site: Site, places: Sequence[str], security_groups: Sequence[MaybeOutput] = ()
 ) -> dict[str, Any]:
     return {
         **({"role": site.role} if site.role else {"instanceProfile": site.instance_profile}),
@@ -148,11 +162,13 @@ def _site(
 
 
 def located(
-    site: Site, places: Sequence[str], security_groups: Sequence[str] = ()
+    site: Site, places: Sequence[str], security_groups: Sequence[MaybeOutput] = ()
 ) -> dict[str, Any]:
     """The subnets and security groups of nodes, by ID."""
     return {
-        "subnetSelectorTerms": [{"id": site.subnets[place]} for place in places],
+        "subnetSelectorTerms": [
+            {"id": site.subnets.get(place) or subnet_at(place)} for place in places
+        ],
         "securityGroupSelectorTerms": [
             {"id": group} for group in [*site.security_groups, *security_groups]
         ],
@@ -173,7 +189,7 @@ def _image(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
 def _volume(
     device: str,
     gib: int,
-    key: str | None,
+    key: MaybeOutput | None,
     *,
     throughput: int | None = None,
     iops: int | None = None,
@@ -216,4 +232,6 @@ def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
         rest = rest if rest.settings else None
     if args.os == "bottlerocket":
         return bottlerocket(rest, pool, args.user_data, None)
-    return al2023(rest, args.user_data, None)
+    # Karpenter itself adds what `instanceStorePolicy` takes.
+    mounts = None if args.local_storage == "raid0" else args.local_storage
+    return al2023(rest, args.user_data, None, mounts)

@@ -4,6 +4,8 @@ import asyncio
 
 import pulumi
 
+from ..lifecycle.prefix import hook
+
 EFFECTIVE_SECONDS = 15
 """How long EKS gets to apply a change: it "may take several seconds". A pod that is created sooner
 never gets credentials, and a Kubernetes provider that starts sooner considers the cluster
@@ -19,4 +21,4 @@ def once_effective(name: str) -> pulumi.ResourceHookBinding:
     async def wait(_: pulumi.ResourceHookArgs) -> None:
         await asyncio.sleep(EFFECTIVE_SECONDS)
 
-    return pulumi.ResourceHookBinding(after_create=[pulumi.ResourceHook(name, wait)])
+    return pulumi.ResourceHookBinding(after_create=[hook(name, wait, in_previews=False)])

@@ -8,13 +8,14 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Len, MaxLen, MinLen
 
-from ..access.service_accounts import KMS_ARN
+from ..access.service_accounts import KMS_ARN, policy_name
 from ..catalog import eks as catalog
 from ..scalers import SCALERS
 from ..schema.effect import Sent
 from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Example, Hint, matching
 from ..schema.on_change import OnChange
-from ..schema.refusal import Keys, Refusal, collected, raised, refuse
+from ..schema.outputs import MaybeOutput, keyed
+from ..schema.refusal import Keys, Refusal, collected, raised, refuse, spelled
 from ..schema.rules import Checked, never, rule
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -33,18 +34,15 @@ from .cluster_args import (
 )
 from .cpu_pool_args import CpuPools, check_pools, replaced
 from .karpenter_args import EksKarpenterArgs, Scaler, check_tags
-from .network_args import SubnetId
+from .network_args import SubnetId, places_of
+from .node_args import SecurityGroupId
 from .user_args import EksUserArgs, check_principals, principals
 
 """Limit per network interface, unless AWS has raised the quota.
 https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
-_SECURITY_GROUP = matching(
-    "the ID of a security group such as sg-0123456789abcdef0",
-    re.compile(r"sg-[0-9a-f]{8}([0-9a-f]{9})?"),
-)
 _ENDPOINT = matching(
     "the URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com",
-    re.compile(r"https://[A-Za-z0-9.-]+"),
+    re.compile(r"https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?"),
 )
 _ROLE_NAME = matching(
     "the name of an IAM role",
@@ -75,7 +73,7 @@ class EksExistingNetworkArgs(Checked):
     ]
     """Private subnets of the cluster's VPC with access to the internet; a pool can use some."""
     security_group_ids: Annotated[
-        Sequence[Annotated[str, _SECURITY_GROUP]],
+        Sequence[SecurityGroupId],
         Len(0, catalog.MAX_SECURITY_GROUPS),
         UNIQUE,
         Sent("LaunchTemplate vpcSecurityGroupIds[]"),
@@ -93,7 +91,7 @@ class EksExistingNetworkArgs(Checked):
     @property
     def places(self) -> tuple[str, ...]:
         """The subnets in which nodes can be."""
-        return tuple(self.subnet_ids)
+        return places_of("cluster.network.subnetIds", self.subnet_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +119,14 @@ class EksExistingClusterArgs(Checked):
     users: Mapping[Annotated[str, DNS_LABEL], EksUserArgs] = field(default_factory=dict)
     """IAM roles and users to which the stack gives access to the cluster: Kubernetes group -> its
     members. EKS has one access entry for each: those that have one must ask the cluster's owner."""
-    endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
+    endpoint: Annotated[Annotated[MaybeOutput, _ENDPOINT] | None, Sent("Provider kubeconfig")] = (
+        None
+    )
     """The URL of the control plane; if omitted together with `certificateAuthority`, every preview
     looks up both in AWS by the cluster's name, and refuses a cluster that is not suitable."""
-    certificate_authority: Annotated[str | None, BASE64, Sent("Provider kubeconfig")] = None
+    certificate_authority: Annotated[
+        Annotated[MaybeOutput, BASE64] | None, Sent("Provider kubeconfig")
+    ] = None
     """The certificate authority of the control plane in base64, as `aws eks describe-cluster` shows
     it in `certificateAuthority.data`."""
     scaler: Annotated[Scaler, OnChange("node pools"), Sent("NodeGroup", "NodePool")] = (
@@ -136,7 +138,9 @@ class EksExistingClusterArgs(Checked):
     karpenter: Annotated[EksKarpenterArgs | None, Sent("Deployment")] = None
     """If set with scaler `karpenter`, even without options (`{}`), the stack installs Karpenter; by
     default, the NodePools are for the cluster's existing Karpenter."""
-    karpenter_node_role: Annotated[str | None, _ROLE_NAME, Sent("EC2NodeClass spec.role")] = None
+    karpenter_node_role: Annotated[
+        Annotated[MaybeOutput, _ROLE_NAME] | None, Sent("EC2NodeClass spec.role")
+    ] = None
     """The name of the IAM role that the cluster's existing Karpenter may give to nodes, and that
     has access to the cluster."""
     autoscaler: Annotated[
@@ -145,7 +149,8 @@ class EksExistingClusterArgs(Checked):
     """If set, even without options (`{}`), the stack installs Cluster Autoscaler; by default, the
     cluster's existing autoscaler scales the pools, which it finds by the tags that EKS sets."""
     disks_encryption_key: Annotated[
-        Annotated[str, KMS_ARN] | None, Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId")
+        Annotated[MaybeOutput, KMS_ARN] | None,
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.kmsKeyId"),
     ] = None
     """The ARN of a KMS key that encrypts the disks of nodes and of claims; by default, the
     account's default key for EBS. The key's policy must allow the identity that starts the nodes to
@@ -218,7 +223,7 @@ class EksExistingClusterArgs(Checked):
                 "of pods; drop the key"
             )
         if without and (role := self.karpenter_node_role) is not None:
-            yield refuse(key)(_OWN_ROLE.reason.format(karpenter_node_role=role))
+            yield refuse(key)(_OWN_ROLE.reason.format(karpenter_node_role=spelled(role)))
 
     @property
     def name(self) -> str:
@@ -280,10 +285,12 @@ def check_policies(args: AnyEksClusterArgs, region: str) -> Iterator[Refusal]:
     """Raises ValueError for a policy of the nodes that is in another partition than the region, or
     has the name of another one, from which the name of its attachment is derived."""
     names = own_policies(args)
-    arns: dict[Keys, str] = {("nodePolicies", n): arn for n, arn in enumerate(args.node_policies)}
+    arns: dict[Keys, MaybeOutput] = {
+        ("nodePolicies", key): arn for key, arn in keyed(args.node_policies)
+    }
     yield from raised(check_partition, arns.items(), region)
     for path, arn in arns.items():
-        names.append(arn.rpartition("/")[2])
+        names.append(policy_name(path[-1], arn))
         if names[-1] in names[:-1]:
             yield refuse(path, arn)(
                 "has the name of another policy that the stack attaches to the nodes' role",

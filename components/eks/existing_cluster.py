@@ -15,6 +15,7 @@ from .cpu_pool import EksCpuPool
 from .existing_args import EksExistingClusterArgs, unfit
 from .iam import EksRole, role_name
 from .kubeconfig import kubeconfig
+from .network_args import subnet_at
 from .node_group import NodeGroupSite
 from .provider_args import AwsProviderArgs
 from .users import declare_users
@@ -51,14 +52,14 @@ class EksExistingCluster(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:eks:ExistingCluster", name, None, opts)
-        self.subnets = {subnet: subnet for subnet in args.network.subnet_ids}
+        self.subnets = {place: subnet_at(place) for place in args.network.places}
         self.zones = {}
         self.security_groups = args.network.security_group_ids
         reached: pulumi.Output[tuple[str, str]]
         if args.endpoint is not None and args.certificate_authority is not None:
-            reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
+            reached = pulumi.Output.all(args.endpoint, args.certificate_authority).apply(tuple)
         else:
-            existing = data_source.read(
+            existing = data_source.ask_data_source(
                 aws.eks.get_cluster_output(
                     name=args.existing, opts=pulumi.InvokeOutputOptions(parent=self)
                 ),

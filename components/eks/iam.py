@@ -7,7 +7,9 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from ..access.service_accounts import policy_name
 from ..lifecycle import ownership
+from ..schema.outputs import MaybeOutput, Named, keyed
 from . import regions
 
 Statement = Mapping[str, Any]
@@ -29,7 +31,7 @@ class EksRole(pulumi.ComponentResource):
         region: str,
         trust: Statement,
         managed: Sequence[str] = (),
-        policies: Sequence[str] = (),
+        policies: Named[MaybeOutput] = (),
         inline: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -41,11 +43,13 @@ class EksRole(pulumi.ComponentResource):
             name, assume_role_policy=document(trust), tags=ownership.aws_tags(), opts=child
         )
         self.arn, self.name = role.arn, role.name
+        arns: list[tuple[str | int, MaybeOutput]]
+        arns = [(0, regions.managed_policy(region, policy)) for policy in managed]
         self.grants = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{arn.rpartition('/')[2]}", role=role.name, policy_arn=arn, opts=child
+                f"{name}-{policy_name(key, arn)}", role=role.name, policy_arn=arn, opts=child
             )
-            for arn in [*(regions.managed_policy(region, policy) for policy in managed), *policies]
+            for key, arn in [*arns, *keyed(policies)]
         ]
         if inline is not None:
             self.grants.append(aws.iam.RolePolicy(name, role=role.name, policy=inline, opts=child))

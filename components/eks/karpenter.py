@@ -18,6 +18,7 @@ from ..access.rights import declare as declare_rights
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..crds import definitions
+from ..schema.outputs import MaybeOutput
 from .effective import once_effective
 from .existing_cluster import AnyEksCluster
 from .iam import EksRole, pod_trust, role_name
@@ -50,7 +51,7 @@ class Karpenter(pulumi.ComponentResource):
         cluster: Cluster,
         eks: AnyEksCluster,
         region: str,
-        key: str | None,
+        key: MaybeOutput | None,
         replicas: int,
         gates: Collection[str],
         opts: pulumi.ResourceOptions | None = None,
@@ -61,8 +62,10 @@ class Karpenter(pulumi.ComponentResource):
         assert eks.node_role is not None
         child = pulumi.ResourceOptions(parent=self)
         interruptions = EksInterruptions(f"{cluster.name[:34]}-{name}", opts=child)
-        rights = pulumi.Output.all(eks.node_role.arn, interruptions.queue.arn).apply(
-            lambda known: policy(cluster.name, region, node_role=known[0], queue=known[1], key=key)
+        rights = pulumi.Output.all(eks.node_role.arn, interruptions.queue.arn, key).apply(
+            lambda known: policy(
+                cluster.name, region, node_role=known[0], queue=known[1], key=known[2]
+            )
         )
         role = EksRole(
             role_name(cluster.name, NAME),

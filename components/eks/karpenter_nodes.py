@@ -12,6 +12,7 @@ from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
 from .existing_cluster import AnyEksCluster
 from .karpenter import Karpenter
 from .karpenter_pool import EksKarpenterPool, Nodes
+from .placement_group import placement_groups
 from .settings import EksSettings
 
 
@@ -49,6 +50,7 @@ def declare_karpenter(
         subnets=eks.subnets,
         security_groups=eks.security_groups,
         instance_profile=profile.name if profile else None,
+        placement_groups=placement_groups(settings.pools, opts),
         role=getattr(args, "karpenter_node_role", None),
         tags=args.tags,
         key=args.disks_encryption_key,
@@ -64,7 +66,8 @@ def declare_karpenter(
     if isinstance(args, EksClusterArgs):
         others.append(system_nodes(args.system_pool, places, site))
     others += [
-        cpu_nodes(name, cpu, cpu.zones or places, site) for name, cpu in args.cpu_pools.items()
+        cpu_nodes(name, cpu, cpu.places(name) or places, site)
+        for name, cpu in args.cpu_pools.items()
     ]
     gpus = [gpu_nodes(pool, site) for pool in settings.pools.values()]
     return [declared(nodes) for nodes in [*gpus, *others] if nodes is not None]
@@ -86,7 +89,7 @@ def declare_auto_mode(
     )
     nodes = [auto_nodes.gpu_nodes(pool, site) for pool in settings.pools.values()]
     nodes += [
-        auto_nodes.cpu_nodes(name, cpu, cpu.zones or args.network.places, site)
+        auto_nodes.cpu_nodes(name, cpu, cpu.places(name) or args.network.places, site)
         for name, cpu in args.cpu_pools.items()
     ]
     pools: list[pulumi.Resource] = [

@@ -49,6 +49,7 @@ def policy(cluster: str, region: str, *, node_role: str, queue: str, key: str | 
                 f"{ec2}:*:security-group/*",
                 f"{ec2}:*:subnet/*",
                 f"{ec2}:*:capacity-reservation/*",
+                f"{ec2}:*:placement-group/*",
             ],
         },
         {

@@ -73,7 +73,9 @@ class EksKarpenterPool(pulumi.ComponentResource):
 
         def hooked(resource: str, kind: str) -> pulumi.ResourceOptions:
             return pulumi.ResourceOptions(
-                hooks=recycling.check(resource, path, SCALERS[scaler], kind, nodes.pool.bounds)
+                hooks=recycling.warning_hook(
+                    resource, path, SCALERS[scaler], kind, nodes.pool.bounds
+                )
             )
 
         before: list[pulumi.Resource] = [

@@ -14,14 +14,14 @@ import pulumi_aws as aws
 from ..catalog import eks as catalog
 from ..lifecycle import ownership
 from . import regions
-from .network_args import EksNetworkArgs
+from .network_args import EksNetworkArgs, subnet_at
 
 
 class EksNetwork(pulumi.ComponentResource):
     """Two or three private subnets with access to the internet, or those of an existing VPC."""
 
     private_subnets: dict[str, pulumi.Input[str]]
-    """Zone as in the settings (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    """Place as in the settings -> the subnet's ID."""
     zones: dict[str, pulumi.Input[str]]
     """Zone as in the settings -> its name; empty in an existing VPC."""
     egress: list[pulumi.Resource]
@@ -36,7 +36,7 @@ class EksNetwork(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:eks:Network", name, None, opts)
-        self.private_subnets = {subnet: subnet for subnet in args.subnet_ids}
+        self.private_subnets = {place: subnet_at(place) for place in args.places if args.subnet_ids}
         self.zones = {}
         self.egress = []
         if not args.subnet_ids:

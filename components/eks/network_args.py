@@ -14,12 +14,13 @@ from ..schema.decode import camel
 from ..schema.effect import Sent
 from ..schema.limits import UNIQUE, Hint, matching
 from ..schema.on_change import NEVER, OnChange, if_longer
+from ..schema.outputs import MaybeOutput, texts
 from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 from . import regions
 
 SubnetId = Annotated[
-    str,
+    MaybeOutput,
     matching(
         "the ID of a subnet such as subnet-0123456789abcdef0",
         re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?"),
@@ -71,7 +72,7 @@ class EksNetworkArgs(Checked):
     @property
     def places(self) -> tuple[str, ...]:
         """Where nodes and disks can be: zones, or the subnets of an existing VPC."""
-        return tuple(self.subnet_ids or self.zones)
+        return places_of("cluster.network.subnetIds", self.subnet_ids) or tuple(self.zones)
 
     @property
     def exits(self) -> tuple[str, ...]:
@@ -122,6 +123,37 @@ class EksNetworkArgs(Checked):
                     f"is {excluded} in most accounts, which cannot host an EKS control plane",
                     remedy="choose another zone, or give IDs such as use1-az1",
                 )
+
+
+class Place(str):
+    """The path of a subnet in the settings, in place of its ID if that is an output."""
+
+    __slots__ = ("subnet",)
+    subnet: MaybeOutput
+
+
+def places_of(path: str, subnets: Sequence[MaybeOutput]) -> tuple[str, ...]:
+    """The IDs of these subnets; for each output, a `Place` below the path of the list."""
+    found: list[str] = []
+    for position, subnet in enumerate(subnets):
+        if isinstance(subnet, str):
+            found.append(subnet)
+        else:
+            place = Place(f"{path}[{position}]")
+            place.subnet = subnet
+            found.append(place)
+    return tuple(found)
+
+
+def subnet_at(place: str) -> MaybeOutput:
+    """The ID of an existing VPC's subnet."""
+    return place.subnet if isinstance(place, Place) else place
+
+
+def missing(chosen: Sequence[MaybeOutput], offered: Sequence[MaybeOutput]) -> Iterator[str]:
+    """Zones or subnets that are not among those offered, as far as these are known."""
+    if all(type(place) is str for place in offered):
+        yield from (place for place in texts(chosen) if place not in offered)
 
 
 def is_reserved(block: ipaddress.IPv4Network) -> bool:

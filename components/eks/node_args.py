@@ -22,6 +22,7 @@ from ..schema.limits import (
     sysctl_for_pods,
 )
 from ..schema.on_change import Loss, OnChange
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, rule
 
@@ -52,12 +53,15 @@ def _own_image(old: str, new: str) -> Loss | None:
 
 
 AMI_ID = Annotated[
-    str | None,
-    matching(
-        "the ID of an image such as ami-0123456789abcdef0",
-        re.compile(r"ami-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
-        hint=_ssm,
-    ),
+    Annotated[
+        MaybeOutput,
+        matching(
+            "the ID of an image such as ami-0123456789abcdef0",
+            re.compile(r"ami-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
+            hint=_ssm,
+        ),
+    ]
+    | None,
     OnChange(_own_image),
     Sent(
         "LaunchTemplate imageId",
@@ -66,16 +70,15 @@ AMI_ID = Annotated[
         "EC2NodeClass spec.amiSelectorTerms",
     ),
 ]
+SecurityGroupId = Annotated[
+    MaybeOutput,
+    matching(
+        "the ID of a security group such as sg-0123456789abcdef0",
+        re.compile(r"sg-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
+    ),
+]
 SECURITY_GROUPS = Annotated[
-    Sequence[
-        Annotated[
-            str,
-            matching(
-                "the ID of a security group such as sg-0123456789abcdef0",
-                re.compile(r"sg-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
-            ),
-        ]
-    ],
+    Sequence[SecurityGroupId],
     UNIQUE,
     # One is the cluster's own.
     MaxLen(catalog.MAX_SECURITY_GROUPS - 1),

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_aws as aws
@@ -20,8 +20,11 @@ from pulumi_aws.eks import (
 
 from ..cluster import GpuPool, ResolvedPool
 from ..lifecycle import ownership
+from ..schema.outputs import MaybeOutput, applied
 from .autoscaler_tags import autoscaler_tags, resource_tags
+from .efa import interfaces
 from .existing_args import AnyEksClusterArgs
+from .network_args import subnet_at
 from .node_repair_args import EksNodeRepairArgs
 from .pool_args import EksGpuNodeGroupArgs
 from .releases import old_toolkit, release_check
@@ -47,10 +50,12 @@ class NodeGroupSite:
     depends_on: Sequence[pulumi.Resource]
     security_groups: Sequence[pulumi.Input[str]] = ()
     """If empty, the one that EKS creates with the cluster."""
+    placement_groups: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Pool -> the name of its placement group, of those that have one."""
 
     def at(self, places: Sequence[str]) -> list[pulumi.Input[str]]:
         """The subnets of these places."""
-        return [self.subnets[place] for place in places]
+        return [self.subnets.get(place) or subnet_at(place) for place in places]
 
     def own_tags(self) -> dict[str, str]:
         """Tags that distinguish groups from those of other stacks on an existing cluster."""
@@ -74,6 +79,10 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         args, self.pool = resolved.args, resolved.pool
         path = f"gpuPools.{self.pool.name}"
         own_image = args.ami_id is not None
+        groups = [
+            *(site.security_groups or _groups_of(site.control_plane)),
+            *args.security_group_ids,
+        ]
         template = aws.ec2.LaunchTemplate(
             name,
             metadata_options={
@@ -87,11 +96,23 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             capacity_reservation_specification=_reservation(args),
             image_id=args.ami_id,
             # If the template has any, EKS does not add the cluster's own, which nodes need.
-            vpc_security_group_ids=[
-                *(site.security_groups or _groups_of(site.control_plane)),
-                *args.security_group_ids,
+            vpc_security_group_ids=groups
+            if (args.security_group_ids or site.security_groups) and not args.efa
+            else None,
+            network_interfaces=[
+                {
+                    "network_card_index": card,
+                    "device_index": device,
+                    "interface_type": kind,
+                    "security_groups": groups,
+                    "delete_on_termination": "true",
+                }
+                for card, device, kind in interfaces(args.efa_cards)
             ]
-            if args.security_group_ids or site.security_groups
+            if args.efa
+            else None,
+            placement={"group_name": group}
+            if (group := site.placement_groups.get(self.pool.name))
             else None,
             user_data=_user_data(args, self.pool, site.control_plane, site.args.service_cidr),
             opts=pulumi.ResourceOptions(parent=self),
@@ -211,12 +232,7 @@ def _reservation(
 ) -> LaunchTemplateCapacityReservationSpecificationArgsDict | None:
     if args.reservation is None:
         return None
-    if is_group(args.reservation):
-        target: LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgsDict = {
-            "capacity_reservation_resource_group_arn": args.reservation
-        }
-    else:
-        target = {"capacity_reservation_id": args.reservation}
+    target = applied(_target, args.reservation)
     if _block(args):
         return {"capacity_reservation_target": target}
     # Without it, nodes in excess of a group's reservations silently run on demand.
@@ -224,6 +240,14 @@ def _reservation(
         "capacity_reservation_preference": "capacity-reservations-only",
         "capacity_reservation_target": target,
     }
+
+
+def _target(
+    reservation: str,
+) -> LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgsDict:
+    if is_group(reservation):
+        return {"capacity_reservation_resource_group_arn": reservation}
+    return {"capacity_reservation_id": reservation}
 
 
 METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
@@ -239,7 +263,7 @@ def volume(
     device: str,
     size_gb: int | None,
     *,
-    key: str | None,
+    key: MaybeOutput | None,
     throughput: int | None = None,
     iops: int | None = None,
 ) -> LaunchTemplateBlockDeviceMappingArgsDict:
@@ -270,7 +294,7 @@ def tag_specifications(
 
 
 def _volumes(
-    args: EksGpuNodeGroupArgs, key: str | None
+    args: EksGpuNodeGroupArgs, key: MaybeOutput | None
 ) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
     # Bottlerocket's system is on a small separate volume; images and pods are on the second.
     device = "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda"
@@ -285,9 +309,9 @@ def _user_data(
 ) -> pulumi.Input[str] | None:
     def text(bootstrap: Bootstrap | None) -> str | None:
         if args.os == "bottlerocket":
-            data = bottlerocket(args.kubelet, pool, args.user_data, bootstrap)
+            data = bottlerocket(args.kubelet, pool, args.user_data, bootstrap, args.local_storage)
         else:
-            data = al2023(args.kubelet, args.user_data, bootstrap)
+            data = al2023(args.kubelet, args.user_data, bootstrap, args.local_storage)
         return data and base64.b64encode(data.encode()).decode()
 
     if args.ami_id is None or cluster is None:

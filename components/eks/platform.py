@@ -13,9 +13,11 @@ from ..schema.on_change import change_rules
 from .autoscaler import ClusterAutoscaler
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
+from .efa import EfaDevicePlugin, security_group, with_group
 from .existing_cluster import AnyEksCluster, EksExistingCluster
 from .karpenter_nodes import declare_auto_mode, declare_karpenter
 from .node_group import EksGpuNodeGroup, NodeGroupSite
+from .placement_group import placement_groups
 from .pod_access import EksPodAccess
 from .pool_args import EksGpuNodeGroupArgs
 from .settings import EksSettings
@@ -34,7 +36,12 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         eks = EksCluster(args.name, args, provider=provider, buckets=mounts, opts=top)
     else:
         eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
-    groups = _node_groups(settings, eks.site, top) if scaler.node_groups and eks.site else []
+    efa = [pool.pool for pool in settings.pools.values() if pool.args.efa]
+    nodes = settings
+    if efa and eks.control_plane:
+        group = security_group(f"{args.name}-efa", eks.control_plane, eks)
+        nodes = replace(settings, pools=with_group(settings.pools, group))
+    groups = _node_groups(nodes, eks.site, top) if scaler.node_groups and eks.site else []
     access = None
     if runs.accounts:
         access = EksPodAccess(
@@ -82,7 +89,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     launched: list[pulumi.Resource] = []
     if scaler.in_cluster:
         declare_pools = declare_auto_mode if scaler.serves_system else declare_karpenter
-        launched += declare_pools(settings, eks, cluster)
+        launched += declare_pools(nodes, eks, cluster)
     _remember(settings, [eks, *groups, *launched], runs)
     if eks.control_plane or runs.claims:
         EksStorage(
@@ -93,6 +100,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             driver=scaler.disks,
             opts=cluster.component_options,
         )
+    if efa:
+        EfaDevicePlugin("efa", cluster=cluster, pools=efa, opts=cluster.component_options)
     if args.autoscaler is not None and scaler.node_groups:
         ClusterAutoscaler(
             "cluster-autoscaler",
@@ -122,6 +131,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
 def _node_groups(
     settings: EksSettings, site: NodeGroupSite, opts: pulumi.ResourceOptions
 ) -> list[EksGpuNodeGroup]:
+    site = replace(site, placement_groups=placement_groups(settings.pools, opts))
     return [
         EksGpuNodeGroup(group, replace(pool, args=group_args), site, opts)
         for name, pool in settings.pools.items()

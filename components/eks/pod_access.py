@@ -1,11 +1,13 @@
 """AWS permissions for pods through EKS Pod Identity, with a role for each service account."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pulumi
 import pulumi_aws as aws
 
 from ..access.service_accounts import ServiceAccountArgs
+from ..schema.outputs import applied
 from . import regions
 from .effective import once_effective
 from .iam import EksRole, Statement, document, pod_trust, role_name
@@ -42,7 +44,9 @@ class EksPodAccess(pulumi.ComponentResource):
                 region=region,
                 trust=pod_trust(cluster_name, namespace=args.namespace, service_account=account),
                 policies=args.policies,
-                inline=bucket_policy(args, region) if args.buckets else None,
+                inline=applied(partial(bucket_policy, args, region), *args.bucket_keys)
+                if args.buckets
+                else None,
                 opts=pulumi.ResourceOptions(parent=self),
             )
             identity = aws.eks.PodIdentityAssociation(
@@ -65,7 +69,7 @@ class EksPodAccess(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def bucket_policy(account: ServiceAccountArgs, region: str) -> str:
+def bucket_policy(account: ServiceAccountArgs, region: str, *keys: str) -> str:
     """The permissions that Mountpoint needs, restricted to these buckets and their keys."""
     buckets = account.buckets
     start = f"arn:{regions.partition(region)}:s3:::"
@@ -80,9 +84,7 @@ def bucket_policy(account: ServiceAccountArgs, region: str) -> str:
         named = [f"{start}{bucket}/*" for bucket, given in buckets.items() if given == right]
         if named:
             statements.append({"Effect": "Allow", "Action": list(actions), "Resource": named})
-    if account.bucket_keys:
+    if keys:
         used = ["kms:Decrypt", *(["kms:GenerateDataKey"] if "write" in buckets.values() else [])]
-        statements.append(
-            {"Effect": "Allow", "Action": used, "Resource": list(account.bucket_keys)}
-        )
+        statements.append({"Effect": "Allow", "Action": used, "Resource": list(keys)})
     return document(*statements)

@@ -11,7 +11,17 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
-from ..cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint, check_fixed
+from ..catalog.bad_releases import harm
+from ..cluster import (
+    GPU_TAINT,
+    POOL_LABEL,
+    Fabric,
+    GpuPool,
+    ResolvedPool,
+    Sharing,
+    Taint,
+    check_fixed,
+)
 from ..discovery import discovery_labels
 from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at, camel, shown
@@ -41,7 +51,7 @@ from .karpenter_args import (
     Scaler,
     check_node_class,
 )
-from .network_args import SubnetId
+from .network_args import SubnetId, missing, places_of
 from .node_args import (
     AMI_ID,
     HOP_LIMIT,
@@ -54,7 +64,7 @@ from .node_repair_args import Count, EksNodeRepairArgs, Percentage, without_effe
 from .pool_labels import NodeLabels, check_marks, check_tag_count
 from .reservation import CapacityType, ReservationName
 from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
-from .user_data import Bootstrap, bottlerocket
+from .user_data import Bootstrap, LocalStorage, bottlerocket
 from .warm_pool_args import EksWarmPoolArgs
 
 _MAX_TAGS = 32
@@ -242,6 +252,33 @@ class EksGpuNodeGroupArgs(Checked):
     with `bottlerocket`, settings in TOML. A change recycles the nodes."""
     security_group_ids: SECURITY_GROUPS = ()
     """Security groups of the nodes, at most 15, besides the cluster's own, which they keep."""
+    efa: Annotated[
+        bool,
+        NotWith("auto-mode", "this stack describes no network interfaces to it"),
+        Sent(
+            "LaunchTemplate networkInterfaces[]",
+            "EC2NodeClass spec.networkInterfaces[]",
+            "DaemonSet",
+        ),
+    ] = False
+    """Whether nodes have the Elastic Fabric Adapters of their instance type, which NCCL needs for
+    its full bandwidth between nodes: for pods, each is one `vpc.amazonaws.com/efa`. The pool is in
+    one zone. A change recycles the nodes."""
+    placement_group: Annotated[
+        Literal["cluster"] | None,
+        never(capacity_type="capacity-block")(
+            "is not needed: EC2 places instances of a Capacity Block close together; drop the key"
+        ),
+        NotWith("auto-mode", "its NodeClass names no placement group"),
+        Sent(
+            "PlacementGroup strategy",
+            "LaunchTemplate placement.groupName",
+            "EC2NodeClass spec.placementGroupSelector.name",
+        ),
+    ] = None
+    """The strategy of a placement group for the nodes: with `cluster` they are close together, with
+    less latency between them, and EC2 has room for another one less often. The pool is in one zone.
+    A change recycles the nodes."""
     metadata_hop_limit: Annotated[
         HOP_LIMIT, NotWith("auto-mode", "it always sets the limit to 1")
     ] = 1
@@ -282,6 +319,15 @@ class EksGpuNodeGroupArgs(Checked):
     disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
     """The I/O operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at
     most 500 for each GiB."""
+    local_storage: Annotated[
+        LocalStorage | None,
+        Sent("LaunchTemplate userData", "Tag"),
+        NotWith("auto-mode", "it decides itself how local disks are used"),
+    ] = None
+    """How the local NVMe disks of the instance types are used; by default, not at all. `raid0`
+    makes them together the disk for images and pods, instead of the volume; `mounts` mounts each
+    below `/mnt/k8s-disks`, at `1`, `2` and so on. What is on them goes with the node. A change
+    recycles the nodes."""
     max_unavailable: Annotated[
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
         instead_of("max_unavailable_percentage"),
@@ -326,6 +372,11 @@ class EksGpuNodeGroupArgs(Checked):
     def instance_type(self) -> catalog.InstanceType:
         """The catalog's row for the first instance type, which Cluster Autoscaler uses."""
         return catalog.INSTANCE_TYPES[self.instance_types[0]]
+
+    @property
+    def efa_cards(self) -> Sequence[int]:
+        """The network cards that have an EFA interface in this pool."""
+        return self.instance_type.efa_cards if self.efa else ()
 
     @property
     def purchases(self) -> Sequence[CapacityType]:
@@ -376,10 +427,13 @@ class EksGpuNodeGroupArgs(Checked):
 
     @property
     def disk_gib(self) -> int:
-        """The disk of a node for pods: a tenth is kept free, and EKS reserves 1 GiB."""
-        if self.kubelet:
-            return self.kubelet.disk_gib(self.disk_size_gb)
-        return self.disk_size_gb * 9 // 10 - 2
+        """The disk of a node for pods: a tenth is kept free, and EKS reserves 1 GiB. Of local
+        disks, the file system takes less than a hundredth."""
+        size = self.disk_size_gb
+        if self.local_storage == "raid0":
+            rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+            size = min(row.local_nvme_gb or 0 for row in rows) * 10**9 * 99 // 100 // 2**30 or size
+        return self.kubelet.disk_gib(size) if self.kubelet else size * 9 // 10 - 2
 
     @property
     def ephemeral_storage(self) -> str:
@@ -416,7 +470,7 @@ class EksGpuNodeGroupArgs(Checked):
         rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         if any(instance.uncertain for instance in rows):
             return None
-        return [
+        sizes = [
             room.eks(
                 instance.vcpu,
                 instance.memory_gib,
@@ -424,6 +478,11 @@ class EksGpuNodeGroupArgs(Checked):
                 **(self.kubelet.kept(instance.memory_gib) if self.kubelet else {}),
             )
             for instance in rows
+        ]
+        pages = [catalog.efa_huge_pages_mib(self.os, row.vcpu) * self.efa for row in rows]
+        return [
+            (cpu, most - taken, least and least - taken)
+            for (cpu, most, least), taken in zip(sizes, pages, strict=True)
         ]
 
     @property
@@ -435,7 +494,7 @@ class EksGpuNodeGroupArgs(Checked):
 
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
-        places, refusals = self._places_in(cluster), Refusals()
+        places, refusals = self._places_in(name, cluster), Refusals()
         auto_mode = SCALERS[cluster.scaler].serves_system
         most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
         taints = {"taints": self.taints, "startupTaints": self.startup_taints}
@@ -448,6 +507,7 @@ class EksGpuNodeGroupArgs(Checked):
             lambda: reservations.check_scaler(self.reservation, cluster.scaler),
             lambda: self._check_fallback(name, cluster),
             lambda: self._check_max_pods(cluster),
+            lambda: self._check_one_zone(cluster, places),
             lambda: self._check_possible_with(cluster.scaler),
             *([self._check_auto_mode] if auto_mode else []),
             lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
@@ -463,7 +523,7 @@ class EksGpuNodeGroupArgs(Checked):
             # the rest.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
             bootstrap = likely if self.ami_id is not None else None
-            bottlerocket(self.kubelet, pool, self.user_data, bootstrap)
+            bottlerocket(self.kubelet, pool, self.user_data, bootstrap, self.local_storage)
         return ResolvedPool(
             args=self,
             pool=pool,
@@ -549,6 +609,12 @@ class EksGpuNodeGroupArgs(Checked):
             node_selector={POOL_LABEL: name},
             spot="spot" in self.purchases,
             stay_annotations=row.stay_annotations(spot="spot" in self.purchases),
+            extended_resources={names.EFA: len(self.efa_cards)} if self.efa else None,
+            fabric=Fabric(
+                resource=names.EFA, env=catalog.EFA_ENV, gbps=self.instance_type.network_gbps
+            )
+            if self.efa
+            else None,
             topology=names.EKS_TOPOLOGY if self.topology_aware else None,
             sharing=self._shared,
             # Bottlerocket runs the plugin as a service of the host.
@@ -559,7 +625,17 @@ class EksGpuNodeGroupArgs(Checked):
             # 2706); containerd has CDI enabled from Kubernetes 1.32 (nodeadm's template).
             cdi=self.os != "bottlerocket" or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
+            driver_branch=None if row.serves_system else self._driver_branch,
         )
+
+    @property
+    def _driver_branch(self) -> int | None:
+        """As `GpuPool.driver_branch` has it: which ones Bottlerocket has depends on the cluster."""
+        if self.os != "al2023" or self.ami_id is not None:
+            return None
+        newest = catalog.al2023_driver(self.release_version)
+        last = GPUS[self.gpu_model].last_driver
+        return newest and min(newest, last or newest)
 
     def local_disks(self, scaler: Scaler) -> Sequence[str]:
         """The instance types whose local NVMe disks are the node's disk: Auto Mode prefers them to
@@ -582,9 +658,10 @@ class EksGpuNodeGroupArgs(Checked):
             return {}
         return discovery_labels(self.gpu_model, self.gpus, self._shared)
 
-    def _places_in(self, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
-        chosen = self.subnet_ids if cluster.network.subnet_ids else self.zones
-        return tuple(chosen) or cluster.network.places
+    def _places_in(self, name: str, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
+        subnets = places_of(f"gpuPools.{name}.subnetIds", self.subnet_ids)
+        chosen = subnets if cluster.network.subnet_ids else tuple(self.zones)
+        return chosen or cluster.network.places
 
     @collected
     def _check_in(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[Refusal]:
@@ -597,9 +674,8 @@ class EksGpuNodeGroupArgs(Checked):
                 yield refuse(key)(
                     f"the cluster's network is configured by the key {other}; use that"
                 )
-            for place in chosen if offered else ():
-                if place not in offered:
-                    yield refuse(key, place)("is not in the cluster's network", allowed=offered)
+            for place in missing(chosen, offered) if offered else ():
+                yield refuse(key, place)("is not in the cluster's network", allowed=offered)
         key = "subnetIds" if network.subnet_ids else "zones"
         block = "capacity-block" in self.purchases
         reservations.check_place(self.reservation, key, places, block=block)
@@ -616,6 +692,20 @@ class EksGpuNodeGroupArgs(Checked):
                 "is not a release of Bottlerocket's images",
                 remedy="give one such as 1.65.0-0be31b34",
             )
+        since = catalog.bottlerocket_with_drivers(cluster.version)
+        if needed := self._newer_driver:
+            given = bottlerocket_version(release)
+            only = f"only driver {catalog.DRIVERS[0]}"
+            if since is None:
+                yield refuse("os")(
+                    f"{needed}, and bottlerocket has {only} for Kubernetes {cluster.version}; "
+                    "use al2023"
+                )
+            elif given and given < since:
+                yield refuse("releaseVersion", release)(
+                    f"has {only}, and {needed}; give {since[0]}.{since[1]}.0 or later, or drop "
+                    "the key for the newest"
+                )
         if (
             release is not None
             and self.os == "al2023"
@@ -626,6 +716,14 @@ class EksGpuNodeGroupArgs(Checked):
                 f"is not an image for Kubernetes {cluster.version}",
                 remedy=f"give one such as {catalog.AMI_RELEASES[cluster.version]}",
             )
+
+    @property
+    def _newer_driver(self) -> str | None:
+        """The need for the second of `catalog.DRIVERS`, if the nodes run Bottlerocket."""
+        row = self.instance_type
+        newer = row.first_driver is not None and row.first_driver > catalog.DRIVERS[0]
+        needed = newer and self.os == "bottlerocket"
+        return f"{row.name} needs driver {row.first_driver}" if needed else None
 
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """Warnings about the pool in its cluster, each without the path that precedes it."""
@@ -640,9 +738,18 @@ class EksGpuNodeGroupArgs(Checked):
         row = self.instance_type
         if row.uncertain:
             yield f": {row.name} is known from a secondary source only"
+        if (release := self.release_version) and (bad := harm(self.os, release)):
+            yield f".releaseVersion: {bad.line(release)}"
         last = GPUS[self.gpu_model].last_driver
-        # AL2023's images have two driver branches, and choose the one that supports the GPU.
-        if last and self.os == "bottlerocket" and self.release_version is None:
+        since = catalog.bottlerocket_with_drivers(cluster.version)
+        if (needed := self._newer_driver) and since and cluster.version < "1.36":
+            yield (
+                f".os: {needed}, which Bottlerocket's images for Kubernetes {cluster.version} have "
+                "since 1.68.0 by its release notes, and do not have by its table of GPU drivers; "
+                "try one node, or use al2023"
+            )
+        # Images with two driver branches choose the one that supports the GPU.
+        if last and self.os == "bottlerocket" and since is None and self.release_version is None:
             yield (
                 f": the last driver for {self.gpu_model} is of branch {last}, and a newer "
                 "Bottlerocket may carry another: use al2023, or create the pool with a "
@@ -650,11 +757,12 @@ class EksGpuNodeGroupArgs(Checked):
                 "to an older one"
             )
         groups_of_cluster = getattr(cluster.network, "security_group_ids", ())
-        number = len(self.security_group_ids) + max(1, len(groups_of_cluster))
+        number = len(self.security_group_ids) + max(1, len(groups_of_cluster)) + self.efa
+        others = "cluster's and the one for EFA" if self.efa else "cluster's"
         if number > catalog.SECURITY_GROUPS:
             yield (
                 f".securityGroupIds: the nodes have {number} security groups, including the "
-                f"cluster's, and a network interface at most {catalog.SECURITY_GROUPS} unless AWS "
+                f"{others}, and a network interface at most {catalog.SECURITY_GROUPS} unless AWS "
                 "has raised the quota L-2AFB9258; ask for it, or drop some"
             )
         if (too_many := self._more_pods) and isinstance(cluster, EksExistingClusterArgs):
@@ -728,7 +836,49 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     @rule
+    def _check_efa(self) -> Iterator[Refusal]:
+        first = self.instance_type
+        for name in self.instance_types if self.efa else ():
+            row = catalog.INSTANCE_TYPES[name]
+            if not row.efa_cards:
+                larger = [
+                    other.name
+                    for other in catalog.INSTANCE_TYPES.values()
+                    if other.gpu_model == row.gpu_model and other.efa_cards
+                ]
+                way = f", or choose one that has, such as {larger[0]}" if larger else ""
+                yield refuse("efa")(f"{name} has no EFA", remedy=f"drop the key{way}")
+            elif [*row.efa_cards] != [*first.efa_cards]:
+                yield refuse("efa")(
+                    f"{name} has {len(row.efa_cards)} EFA interfaces, {first.name} has "
+                    f"{len(first.efa_cards)}, and the nodes of a pool have one network",
+                    remedy="put only instance types with the same number into the pool",
+                )
+
+    def _check_one_zone(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
+        if self.efa and isinstance(cluster, EksExistingClusterArgs):
+            raise refuse("efa")(
+                "is supported only on clusters that the stack creates; drop the key"
+            )
+        setting, words = (
+            ("efa", "EFA connects only nodes")
+            if self.efa
+            else ("placementGroup", "a cluster placement group has only nodes")
+        )
+        if (self.efa or self.placement_group) and len(places) > 1:
+            key = "subnetIds" if cluster.network.subnet_ids else "zones"
+            raise refuse(setting)(
+                f"{words} of one zone, and the pool is in {', '.join(places)}",
+                remedy=f"name one of them in {key}",
+            )
+
+    @rule
     def _check_image(self) -> Iterator[Refusal]:
+        bad = harm(self.os, self.release_version)
+        if bad and bad.level == "refusal":
+            yield refuse("releaseVersion", self.release_version)(
+                f"{bad.symptom} ({bad.source})", remedy=bad.remedy
+            )
         release = self.release_version if self.device_plugin == "nvidia" else None
         day = re.search("-([0-9]{8})$", release or "")
         if self.os == "al2023" and day and day[1] < catalog.TOOLKIT_SINCE:
@@ -792,6 +942,8 @@ class EksGpuNodeGroupArgs(Checked):
         if key == "sharing.strategy":
             mps = GPUS[self.gpu_model].supports_mps
             return ["mps", "time-slicing"] if mps else ["time-slicing"]
+        if key == "localStorage":
+            return ["raid0"] if self.os == "bottlerocket" else None
         if key == "minNodes":
             return [0] if self.fallback or "capacity-block" in self.purchases else None
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)
@@ -835,13 +987,7 @@ class EksGpuNodeGroupArgs(Checked):
     @rule
     def _check_sharing(self) -> None:
         if self.sharing is not None:
-            at(
-                "sharing",
-                self.sharing.check,
-                os=self.os,
-                gpu_model=self.gpu_model,
-                release_version=self.release_version,
-            )
+            at("sharing", self.sharing.check, self.os, self.release_version)
 
     @rule
     def _check_parts(self) -> Iterator[Refusal]:
@@ -850,7 +996,23 @@ class EksGpuNodeGroupArgs(Checked):
         yield from raised(lambda: self._discovered)
         yield from raised(lambda: check_user_data(self.user_data, self.os))
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        reservations.check(self.purchases, self.reservation, types, self.min_nodes)
+        reservations.check_purchase(self.purchases, self.reservation, types, self.min_nodes)
+
+    @rule
+    def _check_local_storage(self) -> Iterator[Refusal]:
+        if self.local_storage is None:
+            return
+        rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+        if without := [row.name for row in rows if not (row.local_nvme_gb or row.uncertain)]:
+            yield refuse("localStorage", self.local_storage)(
+                f"needs local disks, and {without[0]} has none",
+                remedy="choose instance types that have some, or drop the key",
+            )
+        if self.local_storage == "mounts" and self.os == "bottlerocket":
+            yield refuse("localStorage", self.local_storage)(
+                "is not possible with os bottlerocket, which mounts no single disks",
+                remedy="use raid0, or os: al2023",
+            )
 
     def _check_tags(self) -> None:
         taints = len(self.taints) + len(self.startup_taints)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pulumi
 
 from ..catalog import eks as catalog
+from ..lifecycle.prefix import hook
 from ..scalers import Scaler
 from ..schema.refusal import refuse
 
@@ -23,9 +24,7 @@ def release_check(name: str, path: str) -> pulumi.ResourceHook:
         before = (change.old_outputs or {}).get("releaseVersion")
         check_release(path, before, (change.new_inputs or {}).get("releaseVersion"))
 
-    return pulumi.ResourceHook(
-        f"{name}-release", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-    )
+    return hook(f"{name}-release", check)
 
 
 def check_release(path: str, before: str | None, release: str | None) -> None:
@@ -120,10 +119,7 @@ def cluster_check(
                 "again [GPUC-RECYCLE-GPU-POOL]"
             )
 
-    hook = pulumi.ResourceHook(
-        f"{name}-version", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-    )
-    return pulumi.ResourceHookBinding(before_update=[hook])
+    return pulumi.ResourceHookBinding(before_update=[hook(f"{name}-version", check)])
 
 
 def left_behind(before: str | None, after: str | None, addons: Sequence[str]) -> str | None:

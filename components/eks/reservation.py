@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from ..catalog.eks import InstanceType
 from ..scalers import SCALERS
 from ..schema.limits import matching
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Keys, Refusal, collected, refuse
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
@@ -25,7 +26,7 @@ GROUP = re.compile(
 )
 """The ARN of a resource group: `GroupArnV2` of botocore's model of Resource Groups."""
 ReservationName = Annotated[
-    str,
+    MaybeOutput,
     matching(
         "the ID of a Capacity Reservation such as cr-0123456789abcdef0 or the ARN of a resource "
         "group of them such as arn:aws:resource-groups:us-east-1:123456789012:group/gpus",
@@ -80,8 +81,11 @@ def ways(kind: InstanceType) -> Sequence[str]:
 
 
 @collected
-def check(
-    purchases: Sequence[str], reservation: str | None, types: Sequence[InstanceType], min_nodes: int
+def check_purchase(
+    purchases: Sequence[str],
+    reservation: MaybeOutput | None,
+    types: Sequence[InstanceType],
+    min_nodes: int,
 ) -> Iterator[Refusal]:
     """Raises ValueError if nodes cannot be bought in this way."""
     block = "capacity-block" in purchases
@@ -109,13 +113,14 @@ def check(
             )
     if reservation is None:
         return
-    if block and is_group(reservation):
+    text = reservation if isinstance(reservation, str) else None
+    if block and text and is_group(text):
         # eks/latest/userguide/capacity-blocks-mng.html requires a CapacityReservationId.
         yield refuse("reservation", reservation)(
             "is a resource group, and EKS takes a Capacity Block by its own ID only",
             remedy="give that, such as cr-0123456789abcdef0",
         )
-    if len(types) > 1 and not is_group(reservation):
+    if len(types) > 1 and text and not is_group(text):
         yield refuse("instanceTypes")(
             f"{'a Capacity Block' if block else reservation} reserves one instance type",
             remedy="list only that one"
@@ -130,9 +135,10 @@ def check(
         )
 
 
-def check_scaler(reservation: str | None, scaler: str) -> None:
+def check_scaler(reservation: MaybeOutput | None, scaler: str) -> None:
     """Raises ValueError for a resource group if the scaler needs single reservations."""
-    if not SCALERS[scaler].node_groups and reservation is not None and is_group(reservation):
+    groups = SCALERS[scaler].node_groups
+    if isinstance(reservation, str) and not groups and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
         raise refuse("reservation", reservation)(
             f"is not possible with cluster.scaler {scaler}: it takes a reservation by its ID; "
@@ -140,10 +146,12 @@ def check_scaler(reservation: str | None, scaler: str) -> None:
         )
 
 
-def check_place(reservation: str | None, key: str, places: Sequence[str], *, block: bool) -> None:
+def check_place(
+    reservation: MaybeOutput | None, key: str, places: Sequence[str], *, block: bool
+) -> None:
     """Raises ValueError unless the pool is in one zone, as a single reservation is. `key`: the
     setting with the pool's zones or subnets."""
-    if reservation is None or is_group(reservation) or len(places) == 1:
+    if not isinstance(reservation, str) or is_group(reservation) or len(places) == 1:
         return
     what = "a Capacity Block" if block else "a Capacity Reservation"
     raise refuse(key)(
@@ -154,9 +162,9 @@ def check_place(reservation: str | None, key: str, places: Sequence[str], *, blo
     )
 
 
-def check_region(reservation: str | None, region: str) -> None:
+def check_region(reservation: MaybeOutput | None, region: str) -> None:
     """Raises ValueError for a resource group in another region."""
-    if reservation is None or not is_group(reservation):
+    if not isinstance(reservation, str) or not is_group(reservation):
         return
     zone = reservation.split(":")[3]
     if zone != region:

@@ -12,6 +12,7 @@ import pulumi
 from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
 from ..lifecycle import recycling
+from ..lifecycle.prefix import hook
 from ..scalers import SCALERS
 from .releases import check_version
 
@@ -51,10 +52,8 @@ def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.Res
         least, most = (int(inputs["scalingConfig"][key]) for key in ("minSize", "maxSize"))
         recycling.warn(path, change, _SCALER.nodes[_SCALER.pools[0]], (least, most))
 
-    hook = pulumi.ResourceHook(
-        f"{name}-size", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-    )
-    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook, *others])
+    checks = hook(f"{name}-size", check)
+    return pulumi.ResourceHookBinding(before_create=[checks], before_update=[checks, *others])
 
 
 def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> None:

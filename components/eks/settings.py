@@ -9,10 +9,12 @@ from ipaddress import IPv4Network
 from ..access.service_accounts import Access, BucketDriver, Disks
 from ..catalog import eks as catalog
 from ..catalog import eks_regions
-from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES, harm
+from ..catalog.bad_releases import harm
+from ..catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warnings, resolved
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at, required
+from ..schema.outputs import texts
 from ..schema.refusal import Refusals, refuse
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
@@ -57,10 +59,7 @@ class EksSettings:
         """A line for each pinned version of an addon that is known to do harm."""
         for addon, version in getattr(self.cluster, "addon_versions", {}).items():
             if bad := harm(addon, version):
-                yield (
-                    f"cluster.addonVersions.{addon}: {version} {bad.symptom} ({bad.source}); set "
-                    "a later one if EKS has it"
-                )
+                yield f"cluster.addonVersions.{addon}: {bad.line(version)}"
 
     def _region_warnings(self) -> Iterator[str]:
         """A line for each instance type that the region did not have; none for reserved machines,
@@ -154,13 +153,14 @@ def _training_warnings(
     """
     lines = []
     for name, count in workers.items():
-        instance_type = pools[name].args.instance_type
-        if count > 1 and instance_type.efa_interfaces:
+        args = pools[name].args
+        instance_type = args.instance_type
+        if count > 1 and instance_type.efa_interfaces and not args.efa:
             lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {instance_type.name}, "
                 "which talk over TCP through one network interface, a fraction of the machine's "
-                f"bandwidth: this stack does not set up EFA ({instance_type.efa_interfaces} "
-                "interfaces); use one node, or smaller machines"
+                f"bandwidth; set efa: true for its {instance_type.efa_interfaces} EFA "
+                "interfaces, or use one node"
             )
     return lines
 
@@ -226,7 +226,7 @@ def resolve(
 def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
-        if pool.reservation is None or is_group(pool.reservation):
+        if not isinstance(pool.reservation, str) or is_group(pool.reservation):
             continue
         other, first = holders.setdefault(pool.reservation, (name, pool))
         if list(first.instance_types) != list(pool.instance_types):
@@ -296,7 +296,7 @@ def check_existing(
             "the one of the other nodes, in cluster.network.securityGroupIds"
         )
     shared = cluster.network.security_group_ids
-    for group in pool.security_group_ids:
+    for group in texts(pool.security_group_ids):
         if group in shared:
             raise refuse((path, "securityGroupIds"))(
                 f"{group} is also in cluster.network.securityGroupIds, whose groups every pool has",

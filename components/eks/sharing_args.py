@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from ..catalog.accelerators import GPUS
 from ..schema.effect import Sent
 from ..schema.limits import Limit
 from ..schema.refusal import refuse
@@ -56,16 +55,11 @@ class EksSharingArgs(Checked):
     ]
     """How many pods share a GPU, 2 to 48."""
 
-    def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
-        """Raises ValueError if nodes with this image and GPU do not support this sharing."""
-        if self.strategy != "mps":
-            return
-        if not GPUS[gpu_model].supports_mps:
-            raise refuse("strategy")(
-                f"mps does not keep clients' memory apart on {gpu_model}; use time-slicing"
-            )
+    def check(self, os: str, release_version: str | None) -> None:
+        """Raises ValueError if nodes with this image do not support this sharing; every GPU that
+        EKS has does."""
         release = bottlerocket_version(release_version) if os == "bottlerocket" else None
-        if release and release < _BOTTLEROCKET_WITH_MPS:
+        if self.strategy == "mps" and release and release < _BOTTLEROCKET_WITH_MPS:
             raise refuse("strategy")(
                 f"mps does not work for every pod on Bottlerocket {release_version}",
                 remedy="raise releaseVersion to 1.62.0 or later, or use time-slicing",

@@ -14,6 +14,7 @@ from ..cluster import ClaimVolume, Cluster, Disk
 from ..lifecycle import ownership
 from ..lifecycle.kept_disks import refusing_lost_disks
 from ..scalers import SCALERS
+from ..schema.outputs import MaybeOutput
 from .disk_args import STORAGE_CLASS
 from .existing_args import AnyEksClusterArgs
 
@@ -28,7 +29,7 @@ class EksStorage(pulumi.ComponentResource):
         name: str,
         *,
         cluster: Cluster,
-        key: str | None,
+        key: MaybeOutput | None,
         default: bool = True,
         driver: str,
         opts: pulumi.ResourceOptions | None = None,

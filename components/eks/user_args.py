@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
 from annotated_types import MinLen
@@ -12,6 +12,7 @@ from ..catalog import kubernetes as names
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, pattern
+from ..schema.outputs import MaybeOutput, Named, keyed, named
 from ..schema.refusal import Keys, Refusal, refuse
 from ..schema.rules import Checked, only, rule
 
@@ -44,7 +45,7 @@ def _not_a_principal(arn: str) -> str | None:
     )
 
 
-Principal = Annotated[str, Limit(_not_a_principal, pattern(PRINCIPAL))]
+Principal = Annotated[MaybeOutput, Limit(_not_a_principal, pattern(PRINCIPAL))]
 """The ARN of an IAM role or user."""
 POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
 """Access level -> EKS access policy:
@@ -57,14 +58,14 @@ class EksUserArgs(Checked):
     RoleBindings and `batch.queues.<name>.groups` grant permissions."""
 
     principals: Annotated[
-        Sequence[Principal],
+        Named[Principal],
         MinLen(1),
         UNIQUE,
         Hint("give the ARN of an IAM role or user"),
         Sent("AccessEntry principalArn"),
         Example('["arn:aws:iam::123456789012:role/researchers"]'),
     ]
-    """ARNs of the IAM roles and users in the group."""
+    """ARNs of the IAM roles and users in the group; outputs in a map, by a name of yours."""
     access: Annotated[
         Literal["view", "edit"] | None,
         only(of=("edit",), namespaces=True)(
@@ -96,18 +97,26 @@ class EksUserArgs(Checked):
                 )
 
 
-def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[Keys, str]]:
+def principal_name(key: str | int, arn: MaybeOutput) -> str:
+    """The principal's part of the names of its resources: its key in a map, or account and path."""
+    return named(key, arn, lambda text: text.split(":", 4)[4])
+
+
+def principals(users: Mapping[str, EksUserArgs]) -> Iterator[tuple[Keys, MaybeOutput]]:
     """Path in the cluster's block -> ARN, in pairs."""
     for group, user in users.items():
-        for position, arn in enumerate(user.principals):
-            yield ("users", group, "principals", position), arn
+        for key, arn in keyed(user.principals):
+            yield ("users", group, "principals", key), arn
 
 
-def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = ()) -> None:
+def check_principals(users: Mapping[str, EksUserArgs], admins: Named[MaybeOutput] = ()) -> None:
     """Refuses an administrator among the users, and two ARNs of one name: one at most exists."""
     seen: dict[str | None, tuple[Keys, str]] = {}
-    of_admins: list[tuple[Keys, str]] = [(("admins", n), arn) for n, arn in enumerate(admins)]
+    of_admins: list[tuple[Keys, MaybeOutput]]
+    of_admins = [(("admins", key), arn) for key, arn in keyed(admins)]
     for key, arn in [*of_admins, *principals(users)]:
+        if not isinstance(arn, str):
+            continue
         before, other = seen.setdefault(iam_name(arn), (key, arn))
         if (key[0], before[0]) == ("users", "admins"):
             spelled = "" if other == arn else f", as {other!r},"
@@ -126,15 +135,25 @@ def check_principals(users: Mapping[str, EksUserArgs], admins: Sequence[str] = (
             )
 
 
-def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:
-    """ARN -> its groups, and its access policies with their namespaces; none means all.
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A principal's access entry: it has one, however many groups it is in."""
 
-    A principal has one access entry, and each policy one scope in it, however many groups it is in.
-    """
-    by_arn: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
+    name: str
+    """Part of its resources' names."""
+    groups: list[str] = field(default_factory=list)
+    policies: dict[str, list[str]] = field(default_factory=dict)
+    """Access policy -> its namespaces; none means all. An entry has each policy in one scope."""
+
+
+def entries(users: Mapping[str, EksUserArgs]) -> dict[MaybeOutput, Entry]:
+    """ARN -> its entry."""
+    by_arn: dict[MaybeOutput, Entry] = {}
     for group, user in users.items():
-        for arn in user.principals:
-            groups, policies = by_arn.setdefault(arn, ([], {}))
+        for key, arn in keyed(user.principals):
+            unique = f"{group}:{key}" if isinstance(key, str) else key
+            entry = by_arn.setdefault(arn, Entry(principal_name(unique, arn)))
+            groups, policies = entry.groups, entry.policies
             groups.append(group)
             if user.access is not None:
                 policy = POLICIES[user.access]

@@ -11,14 +11,28 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..cluster import GpuPool, Sharing, Taint
 from ..schema.decode import camel
 from ..schema.refusal import refuse
 from .node_args import SCRIPTS, EksKubeletArgs
 
+LocalStorage = Literal["raid0", "mounts"]
+_STRATEGIES: Mapping[LocalStorage, str] = {"raid0": "RAID0", "mounts": "Mount"}
+"""LocalStorageStrategy of awslabs/amazon-eks-ami, nodeadm/api/v1alpha1, read 2026-11-29."""
 _PLUGIN = "settings.kubelet-device-plugins.nvidia"
+_EPHEMERAL = """[settings.bootstrap-commands.local-storage]
+commands = [
+  ["apiclient", "ephemeral-storage", "init"],
+  ["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", \
+"/var/log/pods"],
+]
+mode = "always"
+essential = true
+"""
+"""What Karpenter 1.14.3 writes for `instanceStorePolicy: RAID0` too:
+https://bottlerocket.dev/en/os/1.50.x/concepts/bootstrap-commands (read 2026-11-29)."""
 EVICTION = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -43,7 +57,10 @@ class Bootstrap:
 
 
 def al2023(
-    kubelet: EksKubeletArgs | None, parts: Sequence[str], bootstrap: Bootstrap | None
+    kubelet: EksKubeletArgs | None,
+    parts: Sequence[str],
+    bootstrap: Bootstrap | None,
+    local_storage: LocalStorage | None = None,
 ) -> str | None:
     """The MIME document; None if it would be empty."""
     spec: dict[str, Any] = {}
@@ -64,6 +81,8 @@ def al2023(
         }
     if kubelet:
         spec["kubelet"] = {"config": kubelet.config, **spec.get("kubelet", {})}
+    if local_storage:
+        spec["instance"] = {"localStorage": {"strategy": _STRATEGIES[local_storage]}}
     config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
     # JSON is YAML.
     found = [json.dumps(config, indent=1), *parts] if spec else list(parts)
@@ -84,6 +103,7 @@ def bottlerocket(
     pool: GpuPool,
     parts: Sequence[str],
     bootstrap: Bootstrap | None,
+    local_storage: LocalStorage | None = None,
 ) -> str | None:
     """The settings in TOML; None if there are none. Raises ValueError if the user data sets one of
     them again, and for settings that Bottlerocket does not support."""
@@ -111,7 +131,8 @@ def bottlerocket(
     plugin = _bottlerocket_sharing(pool.sharing) if pool.sharing else ""
     if "device plugin" in (pool.left_to_others or ()):
         plugin = f"[{_PLUGIN}]\nenabled = false\n"
-    text = "\n".join(part for part in (_toml(settings), plugin, *parts) if part)
+    disks = _EPHEMERAL if local_storage == "raid0" else ""
+    text = "\n".join(part for part in (_toml(settings), plugin, disks, *parts) if part)
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -21,21 +21,20 @@ def declare_users(
     """An access entry for each principal, and what EKS itself allows its groups. `tags`: those of
     the entries."""
     policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
-    for arn, (groups, scopes) in entries(users).items():
-        account_and_path = arn.split(":", 4)[4]
+    for arn, user in entries(users).items():
         entry = aws.eks.AccessEntry(
-            f"{name}-{account_and_path}",
+            f"{name}-{user.name}",
             cluster_name=cluster_name,
             principal_arn=arn,
             # Never empty: the provider does not remove the groups of an entry that no longer has
             # any.
-            kubernetes_groups=groups,
+            kubernetes_groups=user.groups,
             tags=tags,
             opts=opts,
         )
-        for policy, namespaces in scopes.items():
+        for policy, namespaces in user.policies.items():
             aws.eks.AccessPolicyAssociation(
-                f"{name}-{account_and_path}-{policy}",
+                f"{name}-{user.name}-{policy}",
                 cluster_name=cluster_name,
                 principal_arn=entry.principal_arn,
                 policy_arn=f"{policies}/{policy}",

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import yaml
 
 from ..kube import credentials
-from ..schema.decode import MaybeOutput
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 from ..schema.rules import Checked, instead_of
 

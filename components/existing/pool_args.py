@@ -1,7 +1,7 @@
 """The settings of the GPU nodes of an existing cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, MinLen
@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval, MinLen
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
 from ..scalers import SCALERS
 from ..schema.effect import Sent, Silent
-from ..schema.limits import LABEL_VALUE, Hint, Labels
+from ..schema.limits import LABEL_VALUE, ExtendedResources, Hint, Labels
 from ..schema.refusal import Range
 from ..schema.rules import Checked, Fits, never
 
@@ -63,6 +63,12 @@ class ExistingGpuPoolArgs(Checked):
         Silent("describes existing nodes; it decides what a pod may request"),
     ]
     """The number of GPUs per node."""
+    extended_resources: Annotated[
+        ExtendedResources,
+        Silent("describes existing nodes; it decides what a pod may request"),
+    ] = field(default_factory=dict)
+    """Extended resources besides GPUs that your own device plugins offer on each of these nodes,
+    and how many: `{ vpc.amazonaws.com/efa: 4 }`. Pods may request these."""
     accelerator: Annotated[str, Sent("ConfigMap data.settings.pools")] = "nvidia"
     """Your own name for the GPU."""
     taints: Annotated[Sequence[ExistingTaint], Sent("Pod spec.tolerations[]")] = (
@@ -127,5 +133,6 @@ class ExistingGpuPoolArgs(Checked):
             cdi=self.cdi or None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             runtime_class=self.runtime_class,
+            extended_resources=dict(self.extended_resources) or None,
             stay_annotations=SCALERS["owner"].stay,
         )

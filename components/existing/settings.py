@@ -8,7 +8,8 @@ from typing import Any
 
 from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
-from ..schema.decode import NAMESPACE, at, is_output
+from ..schema.decode import NAMESPACE, at
+from ..schema.outputs import is_output
 from ..schema.refusal import Refusals, refuse
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs

@@ -8,7 +8,7 @@ from typing import Any
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, ResolvedPool
-from .classes import bought, common_spec, local_ssds
+from .classes import bought, common_spec
 from .cluster_args import GkeClusterArgs
 from .pool_args import Capacity, GkeGpuNodePoolArgs
 
@@ -48,6 +48,10 @@ def class_spec(resolved: ResolvedPool[GkeGpuNodePoolArgs], service_account: Any)
 def _priority(args: GkeGpuNodePoolArgs, zones: Iterable[str], way: Capacity) -> Any:
     """One choice of the order. GKE may choose anything for omitted fields; Spot is always set."""
     storage: dict[str, Any] = {"bootDiskType": args.boot_disk, "bootDiskSize": args.disk_size_gb}
+    # GKE requires the number of those that a reserved machine includes, and machineType with it
+    # ("Auto-create node pools to consume reservations").
+    if args.ssds and (args.local_storage or way == "reservation"):
+        storage["localSSDCount"] = args.ssds
     location: dict[str, Any] = {"locationPolicy": args.location_policy.upper()}
     rule: dict[str, Any] = {
         "machineType": args.machine_type,
@@ -63,12 +67,11 @@ def _priority(args: GkeGpuNodePoolArgs, zones: Iterable[str], way: Capacity) -> 
         rule["maxRunDurationSeconds"] = args.max_run_duration_seconds
     if way != "reservation":
         location["zones"] = list(zones)
-        return rule | bought(way)
+        return rule | bought(way, any_reservation=args.any_reservation)
     # GKE never uses a choice whose reservation is missing in one of these zones; without them, it
     # uses the reservation's own zone. pkg/autoprovisioning/injection.go, validateSpecifiedZones
     places = list(zones)
     named = places if not args.fallback or len(places) == 1 else []
-    storage |= local_ssds(args.machine)
     return rule | bought(way, args.reservation, named)
 
 

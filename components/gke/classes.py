@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool, Taint
 from ..scalers import NotWith
 from ..schema.decode import NAMESPACE
+from ..schema.outputs import MaybeOutput, applied
 from ..schema.refusal import refuse
 from . import reservation as reservations
 
@@ -68,27 +68,29 @@ def common_spec(
     }
 
 
-def bought(way: str, reservation: str | None = None, zones: Sequence[str] = ()) -> dict[str, Any]:
+def bought(
+    way: str,
+    reservation: MaybeOutput | None = None,
+    zones: Sequence[str] = (),
+    *,
+    any_reservation: bool = False,
+) -> dict[str, Any]:
     """The fields of a priority for the way of buying nodes. `zones`: those in which the reservation
-    must be; GKE refuses zones of a location together with them."""
+    must be; GKE refuses zones of a location together with them. `any_reservation`: whether
+    on-demand nodes first use those that need not be named."""
     if way == "flex-start":
         return {"flexStart": {"enabled": True}}
+    if way == "on-demand" and any_reservation:
+        return {"spot": False, "reservations": {"affinity": "AnyBestEffort"}}
     if way != "reservation":
         return {"spot": way == "spot"}
     assert reservation is not None, "checked with the order"
-    specific = _specific(reservation) | ({"zones": list(zones)} if zones else {})
+    specific = applied(lambda path: _specific(path, zones), reservation)
     return {"spot": False, "reservations": {"affinity": "Specific", "specific": [specific]}}
 
 
-def local_ssds(machine: catalog.MachineType) -> dict[str, int]:
-    """The storage of a priority with a reservation: GKE requires the number of the local SSDs that
-    a reserved machine includes, and `machineType` with it ("Auto-create node pools to consume
-    reservations")."""
-    return {"localSSDCount": machine.local_ssds} if machine.local_ssds else {}
-
-
-def _specific(reservation: str) -> dict[str, Any]:
-    named = reservations.parse(reservation)
+def _specific(reservation: str, zones: Sequence[str]) -> dict[str, Any]:
+    named = reservations.parse_reservation(reservation)
     specific: dict[str, Any] = {"name": named.name}
     if named.owner:
         specific["project"] = named.owner
@@ -96,4 +98,4 @@ def _specific(reservation: str) -> dict[str, Any]:
         specific["reservationBlock"] = {"name": named.block}
     if named.sub_block:
         specific["reservationBlock"]["reservationSubBlock"] = {"name": named.sub_block}
-    return specific
+    return specific | ({"zones": list(zones)} if zones else {})

@@ -10,12 +10,14 @@ from annotated_types import Ge, Interval
 
 from ..access.addresses import AuthorizedNetworks, example_warnings
 from ..catalog import gke as catalog
+from ..catalog.bad_releases import harm
 from ..catalog.dates import holds
 from ..scalers import SCALERS
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
 from ..schema.on_change import Kept, OnChange, Verdict, kept
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, Order, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
@@ -156,7 +158,7 @@ class GkeControlPlaneArgs(Checked):
     """Whether Pulumi and its provider refuse to delete or replace the cluster. GKE itself does not:
     gcloud and the console still delete it, unless a lien or an IAM deny policy stops them."""
     secrets_encryption_key: Annotated[
-        str | None, _KEY, Sent("Cluster databaseEncryption.keyName")
+        Annotated[MaybeOutput, _KEY] | None, Sent("Cluster databaseEncryption.keyName")
     ] = None
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
     in addition to Google's own encryption at rest. It must be in the cluster's region, and GKE's
@@ -209,9 +211,10 @@ class GkeControlPlaneArgs(Checked):
 
     @rule
     def _check_key(self) -> None:
-        match = KMS_KEY.fullmatch(self.secrets_encryption_key or "")
+        key = self.secrets_encryption_key
+        match = KMS_KEY.fullmatch(key) if isinstance(key, str) else None
         if match and match["location"] != self.region:
-            raise refuse("secretsEncryptionKey", self.secrets_encryption_key)(
+            raise refuse("secretsEncryptionKey", key)(
                 f"is in {match['location']}, and GKE needs a key in the cluster's region",
                 remedy=f"give one in {self.region}",
             )
@@ -240,6 +243,8 @@ class GkeControlPlaneArgs(Checked):
         then = "GKE would accept it, but Pulumi could then not reach the control plane"
         lines = example_warnings(self.authorized_networks, then)
         lines += self._version_warnings()
+        if self.version and (bad := harm("gke", self.version)):
+            lines.append(f"version: {bad.line(self.version)}")
         lines += self.maintenance.warnings() if self.maintenance else []
         if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
             lines.append(

@@ -37,7 +37,9 @@ class GkeComputeClass(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(
                 cluster.options(self, depends_on=depends_on),
                 pulumi.ResourceOptions(
-                    hooks=recycling.check(name, f"gpuPools.{name}", scaler, scaler.pools[0], (0, 0))
+                    hooks=recycling.warning_hook(
+                        name, f"gpuPools.{name}", scaler, scaler.pools[0], (0, 0)
+                    )
                 ),
             ),
         )

@@ -11,7 +11,8 @@ from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..schema.effect import Sent, Silent
 from ..schema.limits import BASE64, POOL_NAME, Limit, matching
 from ..schema.on_change import OnChange
-from ..schema.refusal import Refusal, raised, refuse
+from ..schema.outputs import NULLABLE, MaybeOutput
+from ..schema.refusal import Refusal, collected, raised, refuse
 from ..schema.rules import Checked, never, only, rule
 from .cluster_args import (
     LABEL_KEY,
@@ -23,7 +24,7 @@ from .cluster_args import (
     unknown_location,
 )
 from .cpu_pool_args import GkeCpuPoolArgs, replaced
-from .network_args import NETWORK_NAME
+from .network_args import VPC, check_host, network_path
 from .sign_in import PROJECT
 
 _ENDPOINT = matching(
@@ -43,7 +44,9 @@ _VERSION = matching(
 class GkeExistingNetworkArgs(Checked):
     """The VPC network of the cluster."""
 
-    vpc: Annotated[str | None, NETWORK_NAME, Sent("StorageClass parameters.network")] = None
+    vpc: Annotated[Annotated[MaybeOutput, VPC] | None, Sent("StorageClass parameters.network")] = (
+        None
+    )
     """The VPC network of the cluster, by its name; needed only for claims of Filestore."""
     host_project: Annotated[
         str | None,
@@ -58,16 +61,14 @@ class GkeExistingNetworkArgs(Checked):
     existing: ClassVar[bool] = False
     """Always false: the stack names no subnetwork; GKE uses the cluster's."""
 
-    def network_in(self, project: str) -> str:
-        """The full name of the network, for a cluster in `project`."""
-        return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
+    def network_in(self, project: str) -> MaybeOutput:
+        """The full name of the network, for a cluster in `project`; empty if it is not known."""
+        return network_path(self.host_project or project, self.vpc)
 
-    def check_in(self, project: str) -> None:
+    @collected
+    def check_in(self, project: str) -> Iterator[Refusal]:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
-        if self.host_project == project:
-            raise refuse(("network", "hostProject"), project)(
-                "is the cluster's own project; drop the key, which names another one"
-            )
+        yield from check_host(project, self.host_project, vpc=self.vpc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +82,14 @@ class GkeExistingClusterArgs(Checked):
         str, Limit(unknown_location, PLACE), OnChange("node pools"), Sent("NodePool cluster")
     ]
     """The zone or region of the cluster."""
-    endpoint: Annotated[Annotated[str, _ENDPOINT] | None, Sent("Provider kubeconfig")] = None
+    endpoint: Annotated[Annotated[MaybeOutput, _ENDPOINT] | None, Sent("Provider kubeconfig")] = (
+        None
+    )
     """The address of the control plane, or its DNS name (`....gke.goog`); by default, every preview
     looks up the cluster by name, and refuses one that is not suitable."""
-    certificate_authority: Annotated[str | None, BASE64, Sent("Provider kubeconfig")] = None
+    certificate_authority: Annotated[
+        Annotated[MaybeOutput, BASE64, NULLABLE] | None, Sent("Provider kubeconfig")
+    ] = None
     """The certificate authority of the control plane in base64, as `gcloud container clusters
     describe` shows it in `masterAuth.clusterCaCertificate`; needed if `endpoint` is an address."""
     dns_endpoint: Annotated[
@@ -126,8 +131,10 @@ class GkeExistingClusterArgs(Checked):
                 "is missing although certificateAuthority is set",
                 remedy="give both, or drop both to have them read from the cluster",
             )
-        by_name = _OF_GOOGLE.fullmatch(self.endpoint or "") is not None
-        if self.endpoint and by_name == (self.certificate_authority is not None):
+        if not isinstance(self.endpoint, str):
+            return  # None, or unknown: its name has no certificate, an address needs one.
+        by_name = _OF_GOOGLE.fullmatch(self.endpoint) is not None
+        if by_name == (self.certificate_authority is not None):
             yield refuse("certificateAuthority")(
                 "names under gke.goog have a certificate from a public authority; drop the key"
                 if by_name
@@ -273,7 +280,8 @@ def unfit(
             )
     yield from _drivers(runs, found, f"{name} does not have; ask its owner to run {update}")
     yield from _metrics(runs, found, name, update)
-    if args.network.vpc and found.network and args.network.network_in(project) != found.network:
+    network = args.network.network_in(project)
+    if isinstance(network, str) and found.network and network not in ("", found.network):
         yield refuse("cluster.network.vpc")(
             f"{name} is in {found.network}; name that network, and its project"
         )

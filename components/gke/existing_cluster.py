@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 from ..access import data_source
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..lifecycle import ownership
+from ..lifecycle.prefix import unique
 from .cpu_pool import GkeCpuPool
 from .existing_args import FoundCluster, GkeExistingClusterArgs, gcloud, no_dns, own_account, unfit
 from .kubeconfig import kubeconfig
@@ -50,16 +51,16 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 name,
                 project=project,
                 image_streaming=any(pool.args.image_streaming for pool in pools.values()),
-                stack=f"{pulumi.get_project()}/{pulumi.get_stack()}",
+                stack=unique(f"{pulumi.get_project()}/{pulumi.get_stack()}"),
                 opts=child,
             )
             self.node_account, self.before_nodes = identity.email, identity.grants
         self.machine_labels = {**args.labels, **ownership.google_labels()}
         reached: pulumi.Output[tuple[str, str | None]]
         if args.endpoint is not None:
-            reached = pulumi.Output.from_input((args.endpoint, args.certificate_authority))
+            reached = pulumi.Output.all(args.endpoint, args.certificate_authority).apply(tuple)
         else:
-            existing = data_source.read(
+            existing = data_source.ask_data_source(
                 gcp.container.get_cluster_output(
                     name=args.existing,
                     location=args.location,

@@ -22,5 +22,7 @@ POOL: ChangeRules = {
     "effective_secure_boot": "GPU pool",
     # With `queued`, each job sets it.
     "pool_run_duration_seconds": "GPU pool",
+    # If it is not set, machineType decides it.
+    "pool_ssd_count": "GPU pool",
 }
 """Rules for values that several settings of a pool decide together."""

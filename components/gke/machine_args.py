@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from ..catalog import gke as catalog
+from ..catalog.spelling import nearest
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import Example, Limit, pattern
@@ -15,6 +16,10 @@ from ..schema.on_change import OnChange
 from ..schema.refusal import Range, Refusal, refuse, unknown_value
 from ..schema.rules import Checked, rule
 
+_MACHINES = [
+    *(row.name for row in catalog.MACHINE_TYPES.values() if not row.left_out),
+    *(name for name in catalog.CPU_MACHINE_TYPES if name.startswith("n1-")),
+]
 _OFFERED = [row.name for row in catalog.ACCELERATORS.values() if not row.retired]
 
 
@@ -24,8 +29,10 @@ def _not_a_gpu_machine(name: str) -> str | None:
     if machine is None and base in catalog.MACHINE_TYPES:
         return f"{name} does not exist: {base} has no variant without local SSDs; use {base}"
     if machine is None or (machine.accelerator is None and machine.family != "n1"):
+        near = None if machine else nearest(name[:100], _MACHINES, 0.8)
+        hint = f"did you mean {near!r}? " if near else ""
         return (
-            f"{shown(name)} is not a machine type that carries GPUs; allowed: N1 such as "
+            f"{shown(name)} is not a machine type that carries GPUs; {hint}allowed: N1 such as "
             "n1-standard-4 with an accelerator, or a type of G2, G4, A2, A3, A4 or A4X such as "
             "g2-standard-4"
         )
@@ -51,12 +58,7 @@ _MACHINE = Limit(
     _not_a_gpu_machine,
     {
         "anyOf": [
-            {
-                "enum": [
-                    *(row.name for row in catalog.MACHINE_TYPES.values() if not row.left_out),
-                    *(name for name in catalog.CPU_MACHINE_TYPES if name.startswith("n1-")),
-                ]
-            },
+            {"enum": _MACHINES},
             pattern(re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")),
         ]
     },

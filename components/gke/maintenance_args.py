@@ -5,6 +5,7 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, Literal
 
@@ -56,6 +57,9 @@ _DAILY = timedelta(hours=4)
 """The same: the length of a window that has only a time of day."""
 _ROLLING, _SEARCHED = timedelta(days=_ROLLING_DAYS), timedelta(days=2 * 366)
 """How long after its first window a rule is examined."""
+_CYCLES = 19 * 400
+"""Years to the last whole cycle of the calendar, whose dates and weekdays repeat, that datetime
+has. Rules are expanded there: dateutil searches one that never happens to the year 9999."""
 
 _Period = tuple[datetime, datetime]
 Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
@@ -232,8 +236,8 @@ class GkeMaintenanceArgs(Checked):
         if self.recurrence is not None and self.end is not None:
             rule, first = self.recurrence, _utc(self.start)
             length = _utc(self.end) - first
-        starts = rrulestr(rule, dtstart=first).between(*examined, inc=True)
-        windows = [(start, start + length) for start in starts]
+        starts = _starts(rule, first, examined[1])
+        windows = [(start, start + length) for start in starts if start >= examined[0]]
         return [(examined[0], examined[0]), *windows, (examined[1], examined[1])]
 
     def warnings(self) -> list[str]:
@@ -283,6 +287,23 @@ class GkeMaintenanceArgs(Checked):
 
 def _utc(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
+
+
+@cache
+def _starts(recurrence: str, first: datetime, last: datetime) -> Sequence[datetime]:
+    """The starts of a rule's windows up to a time."""
+
+    def moved(moment: datetime, years: int) -> datetime:
+        return moment.replace(year=moment.year + years)
+
+    rrulestr(recurrence, dtstart=first)  # What it refuses, it quotes.
+    # A rule may end later than datetime does; 9996 has a February 29.
+    later = re.sub(
+        "(?<=UNTIL=)[0-9]{4}", lambda year: str(min(int(year[0]) + _CYCLES, 9996)), recurrence
+    )
+    rule = rrulestr(later, dtstart=moved(first, _CYCLES))
+    found = rule.between(moved(first, _CYCLES), moved(last, _CYCLES), inc=True)
+    return [moved(start, -_CYCLES) for start in found]
 
 
 def _around(periods: Sequence[_Period]) -> _Period:

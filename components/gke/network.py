@@ -18,8 +18,8 @@ class GkeNetwork(pulumi.ComponentResource):
     network: pulumi.Input[str]
     """The full name, `projects/...`, like that of the subnetwork."""
     subnetwork: pulumi.Input[str]
-    pods_range: str
-    services_range: str
+    pods_range: pulumi.Input[str]
+    services_range: pulumi.Input[str]
     egress: list[pulumi.Resource]
     """Resources without which private nodes cannot reach the internet, to pull an image."""
 

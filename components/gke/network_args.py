@@ -4,33 +4,37 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from ..access.addresses import cidr
 from ..schema.decode import camel
 from ..schema.effect import Sent
-from ..schema.limits import matching
+from ..schema.limits import Limit, matching
 from ..schema.on_change import NEVER, OnChange
-from ..schema.refusal import refuse
+from ..schema.outputs import MaybeOutput, applied
+from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 from .immutable import unless_grown
 from .sign_in import PROJECT
 
-
-def _name_only(path: str) -> str | None:
-    _, prefix, rest = path.partition("projects/")
-    project, slash, _ = rest.partition("/")
-    name = rest.rpartition("/")[2]
-    return f"give {name} only, and hostProject {project}" if prefix and slash else None
-
-
-NETWORK_NAME = matching(
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_RULE = (
     "a name of Google Cloud; allowed: at most 63 lowercase letters, digits and '-', a letter "
-    "first, no '-' at the end",
-    re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"),
-    hint=_name_only,
+    "first, no '-' at the end"
 )
-"""The name of a network, a subnetwork or a secondary range."""
+NETWORK_NAME = matching(_RULE, _NAME)
+"""The name of a secondary range."""
+
+
+def _or_path(kind: str, pattern: str) -> Limit:
+    path = rf"(?:https://[^/]+/compute/v1/)?projects/[^/]+/{pattern}/{_NAME.pattern}"
+    return matching(f"{_RULE}; or projects/PROJECT/{kind}/NAME", _NAME, re.compile(path))
+
+
+VPC = _or_path("global/networks", "global/networks")
+SUBNETWORK = _or_path("regions/REGION/subnetworks", "regions/[^/]+/subnetworks")
+"""The name of a network or a subnetwork, or its outputs `id` and `self_link`."""
 _RANGE = cidr(8, 27)
 _NAMED = {
     "vpc": "the VPC network of the subnetwork",
@@ -44,6 +48,37 @@ POD_ADDRESSES, RESERVED_ADDRESSES = 256, 4
 nodes cannot use (https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips)."""
 _OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
 """Settings of a subnetwork that the stack creates, which do not apply to an existing one."""
+
+
+def network_path(project: str, vpc: MaybeOutput | None) -> MaybeOutput:
+    """The full name of a network, of the project unless it names its own; empty without one."""
+    return applied(partial(_full, f"projects/{project}/global/networks"), vpc) if vpc else ""
+
+
+def _full(folder: str, name: str) -> str:
+    return name[name.index("projects/") :] if "/" in name else f"{folder}/{name}"
+
+
+def last_part(name: MaybeOutput) -> MaybeOutput:
+    """The name at the end of a path, or an output as it is."""
+    return name.rpartition("/")[2] if isinstance(name, str) else name
+
+
+def check_host(project: str, host: str | None, **named: MaybeOutput | None) -> Iterator[Refusal]:
+    """Refuses a host project that is the cluster's own, and paths, by key, in other projects."""
+    if host == project:
+        yield refuse(("network", "hostProject"), project)(
+            "is the cluster's own project; drop the key, which names another one"
+        )
+    for key, path in named.items():
+        if not isinstance(path, str) or "/" not in path:
+            continue
+        owner = path.partition("projects/")[2].partition("/")[0]
+        if owner != (host or project):
+            yield refuse(("network", key), path)(
+                f"is in project {owner}, and networks of this stack in {host or project}",
+                remedy=f"set hostProject: {owner}" if owner != project else "drop hostProject",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +106,28 @@ class GkeNetworkArgs(Checked):
     # A cluster cannot be moved to another network:
     # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
     subnetwork: Annotated[
-        str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster subnetwork")
+        Annotated[MaybeOutput, SUBNETWORK] | None,
+        OnChange("cluster"),
+        Sent("Cluster subnetwork"),
     ] = None
     """An existing subnetwork in the cluster's region, by its name; its nodes need access to the
     internet. The stack then creates no network, router or Cloud NAT."""
-    vpc: Annotated[str | None, NETWORK_NAME, OnChange("cluster"), Sent("Cluster network")] = None
+    vpc: Annotated[
+        Annotated[MaybeOutput, VPC] | None, OnChange("cluster"), Sent("Cluster network")
+    ] = None
     """The VPC network of `subnetwork`, by its name."""
     host_project: Annotated[
         str | None, PROJECT, OnChange("cluster"), Sent("Cluster network", "Cluster subnetwork")
     ] = None
     """The ID of the Shared VPC host project with `vpc`; by default, the cluster's project."""
     pods_range: Annotated[
-        str | None,
-        NETWORK_NAME,
+        Annotated[MaybeOutput, NETWORK_NAME] | None,
         OnChange("cluster"),
         Sent("Cluster ipAllocationPolicy.clusterSecondaryRangeName"),
     ] = None
     """The secondary range of `subnetwork` for pods, by its name; each node uses a /24 of it."""
     services_range: Annotated[
-        str | None,
-        NETWORK_NAME,
+        Annotated[MaybeOutput, NETWORK_NAME] | None,
         OnChange("cluster"),
         Sent("Cluster ipAllocationPolicy.servicesSecondaryRangeName"),
     ] = None
@@ -144,21 +181,20 @@ class GkeNetworkArgs(Checked):
         """Whether the settings name an existing subnetwork."""
         return any(getattr(self, key) is not None for key in (*_NAMED, "host_project"))
 
-    def network_in(self, project: str) -> str:
+    def network_in(self, project: str) -> MaybeOutput:
         """The full name of the existing network, for a cluster in `project`."""
-        return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
+        return network_path(self.host_project or project, self.vpc)
 
-    def subnetwork_in(self, project: str, region: str) -> str:
+    def subnetwork_in(self, project: str, region: str) -> MaybeOutput:
         """The full name of the existing subnetwork, for a cluster in `project`."""
-        host = self.host_project or project
-        return f"projects/{host}/regions/{region}/subnetworks/{self.subnetwork}"
+        place = f"projects/{self.host_project or project}/regions/{region}/subnetworks"
+        assert self.subnetwork is not None, "checked with the others"
+        return applied(partial(_full, place), self.subnetwork)
 
-    def check_in(self, project: str) -> None:
+    @collected
+    def check_in(self, project: str) -> Iterator[Refusal]:
         """Raises ValueError if the network cannot belong to a cluster in `project`."""
-        if self.host_project == project:
-            raise refuse(("network", "hostProject"), project)(
-                "is the cluster's own project; drop the key, which names another one"
-            )
+        yield from check_host(project, self.host_project, vpc=self.vpc, subnetwork=self.subnetwork)
 
     def _check_existing(self) -> None:
         for key, what in _NAMED.items():

@@ -30,6 +30,7 @@ from ..schema.limits import (
     sysctl_for_pods,
 )
 from ..schema.on_change import Kept, OnChange, Verdict
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Range, Refusal, collected, refuse
 from ..schema.rules import Checked, Fits, only, rule
 
@@ -79,14 +80,17 @@ NETWORK_TAGS = Annotated[
     Sent("NodePool nodeConfig.tags[]"),
 ]
 SERVICE_ACCOUNT = Annotated[
-    str | None,
-    matching(
-        "the email of a service account such as nodes@my-project.iam.gserviceaccount.com",
-        re.compile(
-            "[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer|appspot)"
-            "[.]gserviceaccount[.]com"
+    Annotated[
+        MaybeOutput,
+        matching(
+            "the email of a service account such as nodes@my-project.iam.gserviceaccount.com",
+            re.compile(
+                "[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?@(?:[a-z0-9.-]+[.]iam|developer|appspot)"
+                "[.]gserviceaccount[.]com"
+            ),
         ),
-    ),
+    ]
+    | None,
     OnChange("GPU pool"),
     Sent("NodePool nodeConfig.serviceAccount"),
 ]
@@ -159,14 +163,14 @@ class GkeKubeletArgs(Checked):
         return Range(None, high - 1) if key == "imageGcLowThresholdPercent" else None
 
     @collected
-    def check_node(self, machine: MachineType, disk_gb: int) -> Iterator[Refusal]:
-        """Raises ValueError for what this machine type with this boot disk does not support."""
+    def check_node(self, machine: MachineType, storage: int) -> Iterator[Refusal]:
+        """Raises ValueError for what this machine type does not support. `storage`: GB of boot disk
+        and local SSDs."""
         for key in _ALIGNMENT:
             if getattr(self, key) is not None:
                 check_machine(camel(key), machine)
         size, files = self.container_log_max_size, self.container_log_max_files
         logs = quantity.parse(size or "10Mi") * (files or 5)
-        storage = disk_gb + (machine.local_ssd_gib or 0)
         if (size or files) and logs > Decimal(storage * 2**30) / 100:
             key = "containerLogMaxSize" if size else "containerLogMaxFiles"
             yield refuse(key)(

@@ -5,6 +5,7 @@ import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from ..lifecycle import ownership, recycling
+from ..lifecycle.prefix import hook
 from ..scalers import SCALERS
 from .node_account import account_id
 
@@ -25,17 +26,16 @@ def recycling_check(name: str, path: str, nodes: tuple[int, int]) -> pulumi.Reso
     `path` is the pool's key in the config, `nodes` its minimum and maximum number of nodes.
     """
     scaler = SCALERS["node-pools"]
-    return recycling.check(name, path, scaler, scaler.pools[0], nodes)
+    return recycling.warning_hook(name, path, scaler, scaler.pools[0], nodes)
 
 
 def zones_check(name: str) -> pulumi.ResourceHookBinding:
     """Warns, even in a preview, of an update that takes zones from a cluster's nodes."""
-    hook = pulumi.ResourceHook(
-        f"{name}-zones",
-        lambda change: recycling.warn_of_zones("cluster.systemPool", change),
-        opts=pulumi.ResourceHookOptions(on_dry_run=True),
-    )
-    return pulumi.ResourceHookBinding(before_update=[hook])
+
+    def check(change: pulumi.ResourceHookArgs) -> None:
+        recycling.warn_of_zones("cluster.systemPool", change)
+
+    return pulumi.ResourceHookBinding(before_update=[hook(f"{name}-zones", check)])
 
 
 def patience(nodes: int, soak: int = 0) -> pulumi.CustomTimeouts:

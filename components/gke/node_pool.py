@@ -96,9 +96,10 @@ def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
 def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
     """Fields that GKE sets or changes itself, which would plan a replacement of the pool."""
     owned = ["initialNodeCount"]
-    if args.machine.local_ssd_gib:
-        # A2 ultra, A3 and later include local SSDs, which GKE attaches and reports.
-        owned += ["nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localNvmeSsdBlockConfig"]
+    if args.machine.local_ssd_gib and args.local_storage is None:
+        # A2 ultra, A3 and later include local SSDs, which GKE reports as the disk of pods:
+        # https://github.com/mozilla/terraform-modules/pull/464
+        owned.append("nodeConfig.ephemeralStorageLocalSsdConfig")
     return owned
 
 
@@ -116,6 +117,12 @@ def _gpu_node_config(
         "machine_type": args.machine_type,
         "disk_size_gb": args.disk_size_gb,
         "disk_type": args.boot_disk,
+        "ephemeral_storage_local_ssd_config": {"local_ssd_count": args.ssds}
+        if args.local_storage == "ephemeral"
+        else None,
+        "local_nvme_ssd_block_config": {"local_ssd_count": args.ssds}
+        if args.local_storage == "block"
+        else None,
         "image_type": _IMAGES[args.os_image],
         "labels": dict(pool.labels),
         # Declared although GKE adds the GPU taint itself: it does not if all pools are GPU pools,
@@ -166,6 +173,8 @@ def _reservation(args: GkeGpuNodePoolArgs) -> NodePoolNodeConfigReservationAffin
             "key": "compute.googleapis.com/reservation-name",
             "values": [args.reservation],
         }
+    if args.any_reservation:
+        return {"consume_reservation_type": "ANY_RESERVATION"}
     if args.capacity_type in ("spot", "flex-start"):
         return {"consume_reservation_type": "NO_RESERVATION"}
     return None

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from ..access.service_accounts import ServiceAccountArgs, bucket_claim
+from ..access.service_accounts import ServiceAccountArgs, bucket_claim, policy_name
 from ..catalog.gke_volumes import FILESTORE, volume_class
 from ..cluster import Runs
 from ..lifecycle.ownership import description
+from ..schema.outputs import keyed
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
 """The roles that Cloud Storage FUSE needs for a read-only mount, and for one that writes.
@@ -59,14 +60,14 @@ class GkePodAccess(pulumi.ComponentResource):
                 ),
                 *(
                     gcp.projects.IAMMember(
-                        f"{account}-{role.rpartition('/')[2]}",
+                        f"{account}-{policy_name(key, role)}",
                         project=project,
                         role=role,
                         member=member,
                         condition=condition,
                         opts=child,
                     )
-                    for role in args.roles
+                    for key, role in keyed(args.roles)
                 ),
             ]
         self.granted = granted

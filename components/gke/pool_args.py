@@ -32,6 +32,7 @@ from ..schema.effect import Sent
 from ..schema.fallback import check_keys, dearest
 from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_label_key, one_of
 from ..schema.on_change import OnChange, kept
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
 from ..schema.rules import Fits, Order, never, only, rule
 from . import reservation as reservations
@@ -167,14 +168,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     and `maxNodes`, or with `queued`, of machine types that docs/reference/support-matrix.md
     lists."""
     reservation: Annotated[
-        str | None,
-        reservations.RESERVATION,
+        Annotated[MaybeOutput, reservations.RESERVATION] | None,
         OnChange("GPU pool"),
         Sent("NodePool nodeConfig.reservationAffinity.values[]"),
     ] = None
     """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
     `/reservationBlocks/BLOCK` for a part. `gpu-cluster capacity` shows how much of it is free."""
+    any_reservation: Annotated[
+        bool,
+        OnChange("GPU pool"),
+        Sent("NodePool nodeConfig.reservationAffinity.consumeReservationType"),
+    ] = False
+    """Whether on-demand nodes use any reservation of the project that fits their machines and that
+    need not be named, while it has room, before they are bought (`ANY_RESERVATION`)."""
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The operating system of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
@@ -274,6 +281,31 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """The type of the boot disk; by default, `pd-balanced`, or `hyperdisk-balanced` on machine
     types that accept no other."""
+    local_storage: Annotated[
+        Literal["ephemeral", "block"] | None,
+        not_in_classes("the pods of a class have local SSDs as their disk", but=("ephemeral",)),
+        OnChange("GPU pool"),
+        Sent(
+            "NodePool nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount",
+            "NodePool nodeConfig.localNvmeSsdBlockConfig.localSsdCount",
+        ),
+    ] = None
+    """How the local SSDs of the nodes are used. `ephemeral` makes them together the disk for
+    images, emptyDir volumes and logs, instead of the boot disk; it is the default of machine types
+    that include local SSDs, and others have none by default. `block` leaves each to you, without a
+    file system, at `/dev/disk/by-id/google-local-ssd-block0`, `1` and so on. What is on them goes
+    with the node."""
+    local_ssd_count: Annotated[
+        int | None,
+        Ge(1),
+        Fits("{!r} is not possible with {machine_type}"),
+        Sent(
+            "NodePool nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount",
+            "ComputeClass spec.priorities[].storage.localSSDCount",
+        ),
+    ] = None
+    """How many local SSDs, mostly of 375 GiB, a node has; by default, the only number that the
+    machine type can have. N1, and A2 with one, two or four A100 40GB, have several."""
     image_streaming: Annotated[
         bool | None,
         OnChange(kept("set it to false to turn it off")),
@@ -340,7 +372,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     @rule
     def _check_parts(self) -> Iterator[Refusal]:
-        yield from raised(lambda: reservations.check(self.order, self.reservation))
+        yield from raised(
+            lambda: reservations.check_order(self.order, self.reservation, self.any_reservation)
+        )
         yield from raised(lambda: self._discovered)
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
@@ -351,6 +385,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return self.machine.provisioning
         if key == "diskType":
             return self.machine.features.boot_disks
+        if key == "localSsdCount":
+            if self.local_storage is None:
+                raise refuse(key)("needs localStorage; drop the key, or set localStorage")
+            return self.machine.ssd_choices
         if key == "osImage" and self.machine.family == "a4x":
             return ["cos"]
         if key == "driver" and self.device_plugin != "gke":
@@ -417,7 +455,25 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def disks(self) -> Mapping[str, int]:
         """The disks that a node gets besides those of its machine type, which are billed: type, as
         in the catalog of prices -> GiB."""
-        return {self.boot_disk: self.disk_size_gb}
+        added = {"local-ssd": self.ssd_gib} if self.ssd_gib and not self.machine.local_ssds else {}
+        return {self.boot_disk: self.disk_size_gb} | added
+
+    @property
+    def ssds(self) -> int:
+        """How many local SSDs a node has."""
+        if self.local_storage is None:
+            return self.machine.local_ssds
+        return self.local_ssd_count or max(self.machine.ssd_choices, default=0)
+
+    @property
+    def pool_ssd_count(self) -> int | None:
+        """How many local SSDs the node pool asks for; None if it leaves them to GKE."""
+        return self.ssds if self.local_storage else None
+
+    @property
+    def ssd_gib(self) -> int:
+        """The size of a node's local SSDs together."""
+        return self.machine.local_ssd_gib or self.ssds * 375
 
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
@@ -587,8 +643,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
-            disk_mib=room.gke_ssds(self.machine.local_ssds, self.machine.local_ssd_gib or 0)
-            if self.machine.local_ssds
+            disk_mib=room.gke_ssds(self.ssds, self.ssd_gib)
+            if self.ssds and self.local_storage != "block"
             else room.gke_disk(self.disk_size_gb, image),
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
@@ -617,6 +673,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             installer_version=catalog.UBUNTU_DRIVERS.get(self.driver_branch or ""),
+            driver_branch=int(self.driver_branch.removeprefix("R")) if self.driver_branch else None,
             device_plugin=self.device_plugin == "nvidia",
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
@@ -698,9 +755,23 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     @rule
+    def _check_local_storage(self) -> Iterator[Refusal]:
+        choices = self.machine.ssd_choices
+        if self.local_storage and not choices:
+            yield refuse("localStorage", self.local_storage)(
+                f"needs local SSDs, and {self.machine_type} has none",
+                remedy="choose another machine type, or drop the key",
+            )
+        if self.local_storage and len(choices) > 1 and self.local_ssd_count is None:
+            yield refuse("localSsdCount")(
+                f"is missing, and {self.machine_type} has no fixed number", allowed=choices
+            )
+
+    @rule
     def _check_node_settings(self) -> None:
         if self.kubelet is not None:
-            at("kubelet", self.kubelet.check_node, self.machine, self.disk_size_gb)
+            storage = self.disk_size_gb + self.ssd_gib
+            at("kubelet", self.kubelet.check_node, self.machine, storage)
         if self.linux is not None:
             at("linux", self.linux.check_node, self.machine)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..schema.limits import matching, refusal
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
@@ -16,10 +17,21 @@ _PATH = re.compile(
 )
 """The format of GKE's `reservationAffinity.values`:
 https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
+_ID = re.compile(rf".*projects/({_PROJECT})/zones/[^/]+/reservations/({_NAME})")
+
+
+def _of_compute(path: str) -> str | None:
+    """A form of Compute Engine's own, such as the output `id`, as the one of GKE."""
+    if not (named := _ID.fullmatch(path)):
+        return None
+    return f"give {named[2]}, or of another project projects/{named[1]}/reservations/{named[2]}"
+
+
 RESERVATION = matching(
     "a reservation; give its name, or projects/OWNER/reservations/NAME of one that another project "
     "shares, either with /reservationBlocks/BLOCK for a part of it, and the zone in zones",
     _PATH,
+    hint=_of_compute,
 )
 
 
@@ -35,7 +47,7 @@ class Reservation:
     sub_block: str | None
 
 
-def parse(path: str) -> Reservation:
+def parse_reservation(path: str) -> Reservation:
     """Parses a path; raises ValueError, in one line, if it has another form."""
     match = _PATH.fullmatch(path)
     if refused := refusal([RESERVATION], path):
@@ -44,8 +56,16 @@ def parse(path: str) -> Reservation:
     return Reservation(**match.groupdict())
 
 
-def check(order: Sequence[str], reservation: str | None) -> None:
-    """Raises ValueError unless `reservation` is set exactly if `order` contains that choice."""
+def check_order(
+    order: Sequence[str], reservation: MaybeOutput | None, any_reservation: bool
+) -> None:
+    """Raises ValueError unless `reservation` is set exactly if `order` contains that choice, or if
+    `any_reservation` is set without on-demand nodes, the only ones that GKE takes from any."""
+    if any_reservation and "on-demand" not in order:
+        raise refuse("anyReservation")(
+            f"is not used with capacityType {', '.join(order)}",
+            remedy="set capacityType to on-demand, or drop the key",
+        )
     if "reservation" in order and reservation is None:
         raise refuse("reservation")("is missing", remedy="name the reservation that the nodes use")
     if "reservation" not in order and reservation is not None:

@@ -6,7 +6,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-dr
 from ..access.service_accounts import Access, BucketDriver, VolumeClasses
 from ..catalog import gke_volumes as catalog
 from .existing_args import GkeExistingNetworkArgs
-from .network_args import GkeNetworkArgs
+from .network_args import GkeNetworkArgs, last_part
 
 _SIDECAR = "gke-gcsfuse"
 _LIMITS = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
@@ -61,7 +61,7 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
         }
         return VolumeClasses(disks=disks, least_gib=least, most_gib=most, refused=refused)
     # In the project's own network `default`, GKE's classes work.
-    if network.vpc != catalog.DEFAULT_NETWORK or network.host_project is not None:
+    if last_part(network.vpc or "") != catalog.DEFAULT_NETWORK or network.host_project is not None:
         instead = {
             row.kind: name
             for name, row in catalog.STACK_CLASSES.items()

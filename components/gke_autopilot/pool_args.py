@@ -10,7 +10,7 @@ from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from ..gke import reservation as reservations
-from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class, local_ssds
+from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class
 from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
@@ -71,7 +71,15 @@ class GkeAutopilotPoolArgs(Checked):
     )
     """The reservation that the nodes use, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` if another project shares it; either with
-    `/reservationBlocks/BLOCK` for a part of it."""
+    `/reservationBlocks/BLOCK` for a part of it. Never an output: which labels pods select, in this
+    stack and in others, follows from its parts."""
+    any_reservation: Annotated[
+        bool,
+        NotWith("gke", "a pod that selects no compute class can only name a reservation"),
+        Sent("ComputeClass spec.priorities[]"),
+    ] = False
+    """Whether on-demand nodes use any reservation of the project that fits their machines and that
+    need not be named, while it has room, before they are bought (`AnyBestEffort`)."""
     driver_version: Annotated[Literal["default", "latest"] | None, Sent("PodSpec nodeSelector")] = (
         None
     )
@@ -93,7 +101,7 @@ class GkeAutopilotPoolArgs(Checked):
 
     @rule
     def _check_reservation(self) -> None:
-        reservations.check(self.order, self.reservation)
+        reservations.check_order(self.order, self.reservation, self.any_reservation)
 
     @rule
     def _check_sharing(self) -> None:
@@ -166,12 +174,13 @@ class GkeAutopilotPoolArgs(Checked):
                 "count": self.gpus_per_node,
                 "driverVersion": self.driver_version or "default",
             },
-            **bought(way, self.reservation),
+            **bought(way, self.reservation, any_reservation=self.any_reservation),
         }
         if way == "reservation":
             machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
-            if machine and (storage := local_ssds(machine)):
+            if machine and machine.local_ssds:
                 # The only one that Autopilot offers with this number of these GPUs.
+                storage = {"localSSDCount": machine.local_ssds}
                 return rule | {"machineType": machine.name, "storage": storage}
             # Else GKE takes the type of the reserved machines, of this family.
             rule["machineFamily"] = catalog.ACCELERATORS[self.accelerator].machine_family
@@ -231,7 +240,7 @@ class GkeAutopilotPoolArgs(Checked):
     def _reservation(self) -> dict[str, str | None]:
         if self.reservation is None:
             return {}
-        reservation = reservations.parse(self.reservation)
+        reservation = reservations.parse_reservation(self.reservation)
         return {
             names.GKE_RESERVATION_NAME: reservation.name,
             names.GKE_RESERVATION_AFFINITY: "specific",

@@ -6,29 +6,33 @@ image with PyTorch that the user names.
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
     EnvVarArgsDict,
     PodSpecArgsDict,
+    TopologySpreadConstraintArgsDict,
     VolumeArgsDict,
     VolumeMountArgsDict,
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
 from ..catalog import data_sheets
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
-from .acceptance_args import GpuTestArgs, job_name
+from .acceptance_args import FOLDER, GpuTestArgs, job_name
+from .acceptance_program.all_reduce import NODES_SECONDS
 from .acceptance_request import request
 from .awaiting import awaited
 from .prerequisites import Prerequisites
-from .running import DISRUPTIONS_IGNORED, LATER, staying
+from .running import DISRUPTIONS_IGNORED, LATER, among_themselves, one_pod_a_node, staying
 
 _PROGRAM = Path(__file__).parent / "acceptance_program"
-_FOLDER = "/gpu-test"
 _POD_SECONDS = 1800
 """Time limit of a pod on its node, including the pull of its large image; a broken GPU may hang."""
 
@@ -62,12 +66,21 @@ class GpuTest(pulumi.ComponentResource):
         config_map = kubernetes.core.v1.ConfigMap(
             name, metadata=metadata, data=files, opts=cluster.options(self)
         )
+        before: list[pulumi.Resource] = [config_map]
+        if args.nodes > 1:
+            before += self._meeting(name, labels, metadata, cluster)
+        others = _others_seconds(args)
         kubernetes.batch.v1.Job(
             name,
-            metadata={**metadata, "annotations": awaited(args.wait, seconds=3600)},
+            metadata={**metadata, "annotations": awaited(args.wait, seconds=3600 + others)},
             spec={
-                # A failure must be visible, not retried until it passes.
-                "backoff_limit": 0,
+                # A failure must be visible, not retried until it passes. Of several nodes, it must
+                # not end the tests of the others: a failed Job deletes its running pods.
+                "backoff_limit": None if others else 0,
+                "backoff_limit_per_index": 0 if others else None,
+                "completion_mode": "Indexed",
+                "completions": args.nodes,
+                "parallelism": args.nodes,
                 "pod_failure_policy": DISRUPTIONS_IGNORED,
                 "template": {
                     "metadata": {
@@ -83,10 +96,35 @@ class GpuTest(pulumi.ComponentResource):
                 },
             },
             opts=pulumi.ResourceOptions.merge(
-                cluster.options(self, depends_on=[config_map]),
+                cluster.options(self, depends_on=before),
                 pulumi.ResourceOptions(ignore_changes=LATER),
             ),
         )
+
+    def _meeting(
+        self, name: str, labels: dict[str, str], metadata: ObjectMetaArgsDict, cluster: Cluster
+    ) -> Iterator[pulumi.Resource]:
+        """What the pods of several nodes need to meet: names, and a policy that admits only
+        them."""
+        yield kubernetes.core.v1.Service(
+            name,
+            metadata=metadata,
+            # The processes begin to look for each other before their pods count as ready.
+            spec={"cluster_ip": "None", "selector": labels, "publish_not_ready_addresses": True},
+            opts=cluster.options(self),
+        )
+        yield kubernetes.networking.v1.NetworkPolicy(
+            name,
+            metadata=metadata,
+            # The API's field names, which the SDK's types do not have.
+            spec=cast(NetworkPolicySpecArgsDict, among_themselves(labels)),
+            opts=cluster.options(self),
+        )
+
+
+def _others_seconds(args: GpuTestArgs) -> int:
+    """How long a pod may wait for those on other nodes, after it has tested its own."""
+    return NODES_SECONDS if args.nodes > 1 else 0
 
 
 def program(args: GpuTestArgs, pool: GpuPool) -> dict[str, str]:
@@ -96,6 +134,8 @@ def program(args: GpuTestArgs, pool: GpuPool) -> dict[str, str]:
         gpus=args.gpus_on(pool),
         expected=data_sheets.expected(pool.models),
         thresholds=args.thresholds,
+        nodes=args.nodes,
+        network_gbps=pool.fabric.gbps if pool.fabric and args.adapters(pool) else None,
     )
     modules = {path.name: path.read_text() for path in sorted(_PROGRAM.glob("*.py"))}
     return {**modules, "request.json": json.dumps(asked, indent=1)}
@@ -120,7 +160,7 @@ def _pod_spec(
         {"name": "shared-memory", "empty_dir": {"medium": "Memory", "size_limit": "1Gi"}},
     ]
     mounts: list[VolumeMountArgsDict] = [
-        {"name": "program", "mount_path": f"{_FOLDER}/gpu_test", "read_only": True},
+        {"name": "program", "mount_path": f"{FOLDER}/gpu_test", "read_only": True},
         {"name": "shared-memory", "mount_path": "/dev/shm"},
     ]
     for number, (inside, host) in enumerate({**libraries, **args.mounts}.items()):
@@ -131,10 +171,23 @@ def _pod_spec(
         # The program is mounted read-only.
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
-    environment += [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
+    limits, fabric = {pool.resource: str(gpus)}, {}
+    if args.nodes > 1:
+        environment.append({"name": "MASTER_ADDR", "value": f"{name}-0.{name}"})
+    if pool.fabric and (adapters := args.adapters(pool)):
+        limits[pool.fabric.resource], fabric = str(adapters), dict(pool.fabric.env)
+    environment += [
+        {"name": key, "value": value} for key, value in {**search, **fabric, **args.env}.items()
+    ]
     return {
+        "subdomain": name if args.nodes > 1 else None,
+        "topology_spread_constraints": [
+            cast(TopologySpreadConstraintArgsDict, one_pod_a_node({"app": name}, args.nodes))
+        ]
+        if args.nodes > 1
+        else None,
         "restart_policy": "Never",
-        "active_deadline_seconds": _POD_SECONDS,
+        "active_deadline_seconds": _POD_SECONDS + _others_seconds(args),
         "automount_service_account_token": False,
         "node_selector": dict(pool.node_selector),
         "tolerations": [toleration.manifest() for toleration in pool.tolerations],
@@ -146,11 +199,11 @@ def _pod_spec(
                 "image": args.image,
                 "image_pull_policy": args.image_pull_policy,
                 "command": [args.python, "-m", "gpu_test"],
-                "working_dir": _FOLDER,
+                "working_dir": FOLDER,
                 "env": environment,
                 "resources": {
                     "requests": args.requests.quantities(),
-                    "limits": {pool.resource: str(gpus)},
+                    "limits": limits,
                 },
                 "security_context": {"allow_privilege_escalation": False},
                 "termination_message_policy": "FallbackToLogsOnError",

@@ -9,15 +9,22 @@ from annotated_types import Ge, MinLen
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..schema.effect import Sent
-from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env
+from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, VARIABLE, none_of
 from ..schema.refusal import Refusal, collected, raised, refuse
 from ..schema.rules import Checked
 from .acceptance_request import ThresholdsArgs
 from .pod_group import PodGroup
-from .resources_args import ResourcesArgs, check_room, impossible
+from .resources_args import ResourcesArgs, check_room, impossible, too_many
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA needs 4 GiB of a node's memory, pinned buffers and NCCL some more."""
+FOLDER = "/gpu-test"
+"""The folder of the test's program in the container."""
+# Kubernetes merges both lists by key: the API server refuses two entries of one key.
+_FREE_VARIABLE = none_of(
+    "NODE_NAME", "PYTHONDONTWRITEBYTECODE", "MASTER_ADDR", why="is set by the test; drop it"
+)
+_FREE_PATH = none_of("/dev/shm", f"{FOLDER}/gpu_test", why="is used by the test; choose another")
 
 
 def job_name(pool: str) -> str:
@@ -38,6 +45,10 @@ class GpuTestArgs(Checked):
     gpus: Annotated[int | None, Ge(1), Sent("PodSpec containers[].resources.limits")] = None
     """How many GPUs to measure; by default, all GPUs of a node. On Autopilot, where a node is as
     large as its pod requests, by default the pool's `gpusPerNode`, or else the fewest allowed."""
+    nodes: Annotated[int, Ge(1), Sent("Job spec.completions")] = 1
+    """How many nodes of each pool to measure at the same time. From two on, the test also measures
+    the network between them: an all-reduce over all their GPUs, through the adapters of a pool with
+    `efa` if the image has libfabric and aws-ofi-nccl."""
     thresholds: Annotated[ThresholdsArgs, Sent("ConfigMap data.request.json.sheets[].least")] = (
         field(default_factory=ThresholdsArgs)
     )
@@ -47,12 +58,14 @@ class GpuTestArgs(Checked):
     python: Annotated[str, Sent("PodSpec containers[].command[]")] = "python3"
     """The interpreter that has PyTorch, if it is not the image's `python3`."""
     mounts: Annotated[
-        Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]],
+        Mapping[Annotated[str, ABSOLUTE, _FREE_PATH], Annotated[str, ABSOLUTE]],
         Sent("PodSpec volumes[].hostPath.path"),
     ] = field(default_factory=dict)
     """Host directories to mount read-only, by their path in the container: for PyTorch or driver
     libraries that are on the node and not in the image."""
-    env: Annotated[Env, Sent("PodSpec containers[].env[]")] = field(default_factory=dict)
+    env: Annotated[
+        Mapping[Annotated[str, VARIABLE, _FREE_VARIABLE], str], Sent("PodSpec containers[].env[]")
+    ] = field(default_factory=dict)
     """Environment variables, such as `LD_LIBRARY_PATH` or those of NCCL."""
     requests: Annotated[ResourcesArgs, Sent("PodSpec containers[].resources.requests")] = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
@@ -74,10 +87,11 @@ class GpuTestArgs(Checked):
                 pool=name,
                 namespace=self.namespace,
                 image=self.image,
-                count=1,
+                count=self.nodes,
                 gpus=self.gpus_on(pools[name]),
                 uses_host=bool(self.mounts) or pools[name].driver_libraries is not None,
                 own_nodes=True,
+                together=self.nodes > 1,
             )
 
     def gpus_on(self, pool: GpuPool) -> int:
@@ -87,6 +101,11 @@ class GpuTestArgs(Checked):
         if pool.pod_gpus and names.GKE_ACCELERATOR_COUNT not in pool.node_selector:
             return min(pool.pod_gpus)
         return pool.gpus_per_node
+
+    def adapters(self, pool: GpuPool) -> int:
+        """How many adapters of `pool.fabric` a pod has: all, if it measures the network between
+        nodes with all GPUs."""
+        return pool.adapters_of(self.nodes, self.gpus_on(pool))
 
     @collected
     def check_on(self, pool: GpuPool) -> Iterator[Refusal]:
@@ -114,5 +133,6 @@ class GpuTestArgs(Checked):
                 f"is more than a node of pool {pool.name} has ({pool.gpus_per_node})",
                 remedy="lower it, or drop the key",
             )
+        yield from too_many(self.nodes, pool)
         if pool.pod_gpus and gpus not in pool.pod_gpus:
             yield impossible(gpus, pool, pool.pod_gpus)

@@ -37,6 +37,8 @@ class ThresholdsArgs(Checked):
     """The share of the PCIe link, for each direction separately. By default, 0.6."""
     all_reduce: _Share = None
     """The share of one direction of NVLink. By default, 0.6."""
+    network: _Share = None
+    """The share of a node's network bandwidth, with `nodes` of 2 or more. By default, 0.5."""
 
     def on(self, sheet: DataSheet) -> dict[str, float]:
         """All thresholds for a GPU; the only place with the defaults."""
@@ -51,18 +53,32 @@ class ThresholdsArgs(Checked):
             "memory": (self.memory, 0.8 if sheet.memory == "HBM" else 0.7),
             "host": (self.pcie, 0.6),
             "allReduce": (self.all_reduce, 0.6),
+            # With EFA, others measured on H100 machines 1.09 with 2 nodes, where NCCL's tree sends
+            # less than the formula counts, 0.70 with 4, 0.67 with 16, 0.55 with 32 (crazyguitar/
+            # aws-gpu-communication-benchmark fd167f9); on A100 0.59 with 4 (NVIDIA/nccl issue 527).
+            "network": (self.network, 0.5),
         }
         return {key: default if value is None else value for key, (value, default) in least.items()}
 
 
 def request(
-    *, pool: str | None, gpus: int, expected: Iterable[DataSheet], thresholds: ThresholdsArgs
+    *,
+    pool: str | None,
+    gpus: int,
+    expected: Iterable[DataSheet],
+    thresholds: ThresholdsArgs,
+    nodes: int = 1,
+    network_gbps: int | None = None,
 ) -> dict[str, Any]:
     """The program's `request.json`. It contains every data sheet, so that a node with a GPU other
-    than `expected` is judged by that GPU's figures."""
+    than `expected` is judged by that GPU's figures. `network_gbps`: Gbit/s of a node; None if it is
+    not to be compared."""
     return {
         "pool": pool,
         "gpus": gpus,
+        "nodes": nodes,
+        # The program measures GB/s.
+        "network": network_gbps and network_gbps / 8,
         "expected": [sheet.model for sheet in expected],
         "sheets": [
             {

@@ -6,7 +6,7 @@ version of `images.DEVICE_PLUGIN`, and for MIG and MPS its chart (read 2026-11-2
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -22,6 +22,7 @@ from pulumi_kubernetes.core.v1 import (
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
+from ..lifecycle.prefix import unique
 from .node_affinity import affinity_to
 from .sharing import (
     CONFIG_FILE,
@@ -57,13 +58,13 @@ class DevicePlugin(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gpu:DevicePlugin", name, None, opts)
         self.daemon_sets = []
-        for group in _groups(cluster.pools):
+        for group in map(_unique, _groups(cluster.pools)):
             # A pool that starts sharing its GPUs leaves the common DaemonSet first.
             before: list[pulumi.Resource] = [*self.daemon_sets[:1]]
             if group.config is not None:
                 before.append(self._config_map(group, cluster))
             if group.mps:
-                daemon = f"{_MPS_NAME}-on-{group.pools[0].name}"
+                daemon = unique(f"{_MPS_NAME}-on-{group.pools[0].name}")
                 before.append(self._daemon_set(daemon, group, _mps_pod(group), cluster, before))
             pod = _plugin_pod(group)
             self.daemon_sets.append(
@@ -191,6 +192,12 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     ]
 
 
+def _unique(group: _Group) -> _Group:
+    return replace(
+        group, name=unique(group.name), formerly=[unique(name) for name in group.formerly]
+    )
+
+
 def _whole_names(pool: GpuPool) -> list[str]:
     """The names of the DaemonSet that the pool may have had with whole GPUs."""
     name = f"{_NAME}-{pool.runtime_class}" if pool.runtime_class else _NAME
@@ -241,6 +248,9 @@ def _env(group: _Group) -> list[EnvVarArgsDict]:
     if group.mig:
         # All partitions of a node are equal, so that pods see them as plain `nvidia.com/gpu`.
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
+    if any(pool.fabric for pool in group.pools):
+        # It would give every pod all adapters of its node (k8s-device-plugin issue 1692).
+        variables["MOFED_ENABLED"] = "false"
     if group.driver_directory is not None:
         variables |= {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH, "PASS_DEVICE_SPECS": "true"}
     if group.cdi:

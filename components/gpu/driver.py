@@ -21,6 +21,7 @@ from pulumi_kubernetes.core.v1 import (
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool, Installer
+from ..lifecycle.prefix import unique
 from .node_affinity import affinity_to
 
 _COS_DRIVER_DIR = names.GKE_DRIVER_DIRECTORY
@@ -65,7 +66,8 @@ def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
     for pool in pools.values():
         if pool.installer:
             suffix = f"-{pool.name}" if pool.installer_image or pool.installer_version else ""
-            grouped.setdefault(f"nvidia-driver-installer-{pool.installer}{suffix}", []).append(pool)
+            name = unique(f"nvidia-driver-installer-{pool.installer}{suffix}")
+            grouped.setdefault(name, []).append(pool)
     return grouped
 
 

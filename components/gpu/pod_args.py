@@ -4,14 +4,24 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from annotated_types import Interval
+from annotated_types import Ge, Interval
 
 from ..access.service_accounts import ServiceAccountArgs
 from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import unknown
 from ..schema.effect import Sent
-from ..schema.limits import CONFIG_KEY, DNS_LABEL, IMAGE, SUBDOMAIN, VARIABLE, Env, Hint
+from ..schema.limits import (
+    CONFIG_KEY,
+    DNS_LABEL,
+    IMAGE,
+    SUBDOMAIN,
+    UNIQUE,
+    VARIABLE,
+    Env,
+    ExtendedResources,
+    Hint,
+)
 from ..schema.refusal import Keys, Refusal, Refusals, refuse
 from ..schema.rules import Checked, rule
 from .resources_args import ResourcesArgs, check_order, check_room
@@ -114,7 +124,7 @@ class PodArgs(Checked):
     env_from: Sequence[EnvFromArgs] = ()
     """Secrets and ConfigMaps whose keys become environment variables; `env` takes precedence."""
     image_pull_secrets: Annotated[
-        Sequence[Annotated[str, SUBDOMAIN]], Sent("PodSpec imagePullSecrets[]")
+        Sequence[Annotated[str, SUBDOMAIN]], UNIQUE, Sent("PodSpec imagePullSecrets[]")
     ] = ()
     """Existing Secrets of type `kubernetes.io/dockerconfigjson` in the pods' namespace, for a
     registry that the nodes' own identity cannot read."""
@@ -126,12 +136,33 @@ class PodArgs(Checked):
     """The user ID of the containers; by default, the image's. Set it if the image does not run as
     root: otherwise its containers cannot write to claims and buckets, which belong to root."""
 
+    efa: Annotated[int | None, Ge(0), Sent("PodSpec containers[].resources.limits")] = None
+    """How many Elastic Fabric Adapters of its node a pod has, on a pool with `efa`. By default, the
+    workers of a training job that use all GPUs of several nodes have all, and other pods none. The
+    image needs libfabric and aws-ofi-nccl, as AWS's Deep Learning Containers have them."""
+
+    extended_resources: Annotated[
+        ExtendedResources, Sent("PodSpec containers[].resources.limits")
+    ] = field(default_factory=dict)
+    """Extended resources besides GPUs that a pod has, of those in `extendedResources` of its pool,
+    and how many of each: `{ rdma/hca: 1 }`."""
+
     @rule
     def _check_variables(self) -> Iterator[Refusal]:
+        # Kubernetes merges variables by name: the API server refuses two of one name.
+        taken: dict[str | None, Keys] = {name: ("env", name) for name in self.env}
         for position, source in enumerate(self.env_from):
-            if source.name in self.env:
-                reason = f"{source.name} is in env, too; drop one of the two"
-                yield refuse(("envFrom", position, "name"))(reason)
+            path = ("envFrom", position, "name")
+            if source.name and (other := taken.setdefault(source.name, path)) != path:
+                reason = f"{source.name} is in OTHER, too; drop one of the two"
+                yield refuse(path)(reason, other=other)
+
+    def variables(self, defaults: Mapping[str, str]) -> dict[str, str]:
+        """The environment variables with plain values: `env`, and of `defaults` those that neither
+        it nor `envFrom` sets."""
+        own = {*self.env, *(source.name for source in self.env_from)}
+        kept = {name: value for name, value in defaults.items() if name not in own}
+        return {**kept, **self.env}
 
     @rule
     def _check_order(self) -> None:
@@ -144,7 +175,35 @@ class PodArgs(Checked):
     def check_node(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)
+        self._check_extended(pool)
         self._check_disk(pool)
+
+    def _check_extended(self, pool: GpuPool) -> None:
+        """Raises ValueError for more of an extended resource than a node of `pool` offers."""
+        if pool.fabric and (number := self.extended_resources.get(pool.fabric.resource)):
+            raise refuse(("extendedResources", pool.fabric.resource))(
+                f"is what the key efa requests; write efa: {number}"
+            )
+        _check_offered(
+            ("efa",), self.efa or 0, pool.adapters, pool, "give it a pool with efa: true, on EKS"
+        )
+        way = f"add it to gpuPools.{pool.name}.extendedResources, on platform existing"
+        for name, number in self.extended_resources.items():
+            most = (pool.extended_resources or {}).get(name, 0)
+            _check_offered(("extendedResources", name), number, most, pool, way)
+
+    def adapters(self, pool: GpuPool) -> int:
+        """How many adapters of `pool.fabric` a pod has."""
+        return self.efa or 0
+
+    def extended(self, pool: GpuPool) -> tuple[dict[str, str], dict[str, str]]:
+        """The limits of a container for extended resources besides GPUs, and the variables of one
+        with adapters of `pool`'s fabric."""
+        limits = {name: str(number) for name, number in self.extended_resources.items()}
+        number = self.adapters(pool)
+        if pool.fabric is None or not number:
+            return limits, {}
+        return limits | {pool.fabric.resource: str(number)}, dict(pool.fabric.env)
 
     def default_disk(self, pool: GpuPool) -> str | None:
         """The disk that `pool`'s platform grants a pod, since it requests none; None otherwise."""
@@ -242,6 +301,14 @@ class PodArgs(Checked):
                 "only accounts of their own namespace: use one namespace for both"
             )
         return auxiliary.accounts[name]
+
+
+def _check_offered(path: Keys, number: int, most: int, pool: GpuPool, way: str) -> None:
+    if number > most:
+        raise refuse(path, number)(
+            f"is more than a node of pool {pool.name} has ({most})",
+            remedy=f"drop the key, or {f'request at most {most}' if most else way}",
+        )
 
 
 def _check_right(path: Keys, volume: VolumeArgs, name: str, account: ServiceAccountArgs) -> None:

@@ -1,6 +1,6 @@
 """CPU, memory and disk of a pod, and whether a node of its pool has enough of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -45,6 +45,15 @@ def impossible(gpus: int, pool: GpuPool, allowed: Sequence[int]) -> Refusal:
     """The refusal of a number of GPUs that no pod on `pool` can have."""
     reason = f"is not possible for a pod on pool {pool.name}"
     return refuse("gpus", gpus)(reason, allowed=allowed)
+
+
+def too_many(nodes: int, pool: GpuPool) -> Iterator[Refusal]:
+    """The refusal of more nodes at the same time than `pool` can have; nothing if they fit."""
+    if pool.max_nodes is not None and nodes > pool.max_nodes:
+        yield refuse("nodes", nodes)(
+            f"is more than maxNodes of pool {pool.name} allows, at most {pool.max_nodes}",
+            remedy="lower it, or raise maxNodes",
+        )
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:

@@ -1,10 +1,11 @@
-"""Keeps a running job running: the autoscaler does not evict it, disruptions do not count.
+"""What jobs have in common: the autoscaler does not evict a running one, disruptions do not count,
+and the pods of several nodes meet.
 
 Not for Deployments, whose pods may move, nor for bare pods, which no autoscaler evicts.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
@@ -34,6 +35,32 @@ def placed(
     if preferred is not None:
         return {names.PREFERRED_TOPOLOGY: preferred}
     return {names.UNCONSTRAINED_TOPOLOGY: "true"}
+
+
+def one_pod_a_node(labels: Mapping[str, str], nodes: int) -> dict[str, Any]:
+    """The topology spread constraint that gives each of `nodes` pods with these labels a node: with
+    fewer nodes than `minDomains`, the minimum counts as 0.
+
+    Unlike pod anti-affinity, it does not wait for the pods of an earlier attempt to end.
+    """
+    return {
+        "topologyKey": names.HOSTNAME,
+        "maxSkew": 1,
+        "minDomains": nodes,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": dict(labels)},
+    }
+
+
+def among_themselves(labels: Mapping[str, str]) -> dict[str, Any]:
+    """The spec of a NetworkPolicy that lets only pods with these labels reach each other, on every
+    port, because NCCL and Gloo choose ports freely. Outgoing traffic is not restricted."""
+    pods = {"matchLabels": dict(labels)}
+    return {
+        "podSelector": pods,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": pods}]}],
+    }
 
 
 DISRUPTIONS_IGNORED: "PodFailurePolicyArgsDict" = {

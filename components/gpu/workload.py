@@ -208,7 +208,7 @@ def pod_spec(
                 "image_pull_policy": args.image_pull_policy,
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
-                "env": [*_env(args, libraries), *cast(list[EnvVarArgsDict], parts.env)],
+                "env": [*_env(args, pool, libraries), *cast(list[EnvVarArgsDict], parts.env)],
                 "resources": _resources(args, pool),
                 "security_context": {"allow_privilege_escalation": False},
                 "volume_mounts": mounts or None,
@@ -218,9 +218,10 @@ def pod_spec(
     }
 
 
-def _env(args: GpuPodArgs, libraries: str | None) -> list[EnvVarArgsDict]:
+def _env(args: GpuPodArgs, pool: GpuPool, libraries: str | None) -> list[EnvVarArgsDict]:
     search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if libraries else {}
-    return [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
+    values = args.variables({**search, **args.extended(pool)[1]})
+    return [{"name": key, "value": value} for key, value in values.items()]
 
 
 def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
@@ -238,4 +239,4 @@ def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
     if args.gpus:
         # As a limit: for an extended resource, Kubernetes copies the request from there.
         limits[pool.resource] = str(args.gpus)
-    return {"requests": args.requests.quantities(), "limits": limits}
+    return {"requests": args.requests.quantities(), "limits": limits | args.extended(pool)[0]}

@@ -244,6 +244,16 @@ class WorkloadArgs(GpuPodArgs):
     including its time in a queue)."""
 
     @rule
+    def _check_ports(self) -> Iterator[Refusal]:
+        taken: dict[int, str] = {}
+        for name, port in self.ports.items():
+            if (other := taken.setdefault(port, name)) != name:
+                yield refuse(("ports", name), port)(
+                    "is that of OTHER, too; drop one of the two, and use the other name",
+                    other=("ports", other),
+                )
+
+    @rule
     def _check_probes(self) -> Iterator[Refusal]:
         probes = {"readinessProbe": self.readiness_probe, "livenessProbe": self.liveness_probe}
         for key, probe in probes.items():

@@ -9,6 +9,8 @@ from typing import Any
 
 import pulumi
 
+from .prefix import hook
+
 
 def refusing_lost_disks(
     name: str, disks: Mapping[str, Mapping[str, str]], *, by_stack: Collection[str] = ()
@@ -26,8 +28,7 @@ def refusing_lost_disks(
         if reason := lost_disks(before, disks, by_stack):
             raise ValueError(reason)
 
-    hook = pulumi.ResourceHook(name, compare, opts=pulumi.ResourceHookOptions(on_dry_run=True))
-    hooks = pulumi.ResourceHookBinding(before_update=[hook])
+    hooks = pulumi.ResourceHookBinding(before_update=[hook(name, compare)])
     return {"disks": disks}, pulumi.ResourceOptions(hooks=hooks)
 
 

@@ -12,6 +12,7 @@ import pulumi
 from pulumi.runtime import rpc
 
 from ..scalers import Scaler
+from .prefix import hook
 
 _SECRET = rpc._special_sig_key  # noqa: SLF001 - the SDK exports no name for it
 """A map with this key is a secret or an asset, and must not be inspected."""
@@ -28,7 +29,7 @@ _DRIFT = (
 _KEPT = "is for nodes that start from then on: those that run stay as they are until they are empty"
 
 
-def check(
+def warning_hook(
     name: str, path: str, scaler: Scaler, kind: str, nodes: tuple[int, int]
 ) -> pulumi.ResourceHookBinding:
     """A hook that warns, even in a preview, of an update that replaces a pool's nodes, or keeps
@@ -46,10 +47,7 @@ def check(
             warn(path, change, paths, nodes, text, scaler.in_place)
         warn_of_zones(path, change)
 
-    hook = pulumi.ResourceHook(
-        f"{name}-recycling", compare, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-    )
-    return pulumi.ResourceHookBinding(before_update=[hook])
+    return pulumi.ResourceHookBinding(before_update=[hook(f"{name}-recycling", compare)])
 
 
 def warn(

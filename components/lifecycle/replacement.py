@@ -11,13 +11,15 @@ Each message ends with a code in brackets that identifies it for programs, whate
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
 
 import pulumi
 
 from ..schema.decode import camel
 from ..schema.on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
+from ..schema.outputs import is_output
+from .prefix import hook
 
 _LOST: Mapping[Loss, str] = {
     "cluster": "everything in it is deleted permanently",
@@ -49,7 +51,7 @@ class LastingSettings(pulumi.ComponentResource):
     ) -> None:
         blocks = [("cluster", args, cluster)]
         blocks += [(f"gpuPools.{name}", pool_args, pool) for name, pool_args in pools.items()]
-        remembered: dict[str, str] = {}
+        remembered: dict[str, pulumi.Input[str]] = {}
         rules: dict[str, Rule] = {}
         for block_path, block, change_rules in blocks:
             for path, rule in change_rules.items():
@@ -59,12 +61,11 @@ class LastingSettings(pulumi.ComponentResource):
         def compare(change: pulumi.ResourceHookArgs) -> None:
             before = (change.old_inputs or {}).get("settings") or {}
             old_claims = (change.old_inputs or {}).get("claims") or []
-            for line in warnings(before, remembered, rules, old_claims):
+            after = (change.new_inputs or {}).get("settings") or {}
+            known = {key: text for key, text in after.items() if isinstance(text, str)}
+            for line in warnings(before, known, rules, old_claims):
                 pulumi.log.warn(line, self)
 
-        hook = pulumi.ResourceHook(
-            "lasting-settings", compare, opts=pulumi.ResourceHookOptions(on_dry_run=True)
-        )
         super().__init__(
             "gpu-cluster:cluster:LastingSettings",
             "lasting-settings",
@@ -72,7 +73,10 @@ class LastingSettings(pulumi.ComponentResource):
             pulumi.ResourceOptions.merge(
                 opts,
                 pulumi.ResourceOptions(
-                    hooks=pulumi.ResourceHookBinding(before_update=[hook]), depends_on=list(after)
+                    hooks=pulumi.ResourceHookBinding(
+                        before_update=[hook("lasting-settings", compare)]
+                    ),
+                    depends_on=list(after),
                 ),
             ),
         )
@@ -127,15 +131,21 @@ def _verdict(rule: Rule, old: str, new: str) -> Verdict:
     return rule if isinstance(rule, str | Refusal) else rule(old, new)
 
 
-def valued(args: object, path: str) -> str:
-    """A setting's value as text."""
+def valued(args: object, path: str) -> pulumi.Input[str]:
+    """A setting's value as text; an output, if the value or a part of it is."""
     value: Any = args
     for step in path.split("."):
         value = getattr(value, step)
-    return value if isinstance(value, str) else json.dumps(value, default=_plain)
+    if isinstance(value, str) or is_output(value):
+        return cast(pulumi.Input[str], value)
+    found: list[object] = []
+    text = json.dumps(plain := _plain(value), default=found.append)
+    return pulumi.Output.json_dumps(plain) if found else text
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return dict(value) if isinstance(value, Mapping) else list(value)
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value

@@ -9,29 +9,28 @@ the values do not show.
 import dataclasses
 import functools
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from ..catalog.spelling import camel as camel
-from .limits import Example, unwrapped
-from .refusal import UNKNOWN_KEY, Keys, Refusal, Refusals, narrowed, refuse, unknown_value, unset
+from .limits import Example, refused_output, unwrapped
+from .outputs import NAMED, OUTPUT, is_output
+from .refusal import (
+    UNKNOWN_KEY,
+    Keys,
+    Refusal,
+    Refusals,
+    narrowed,
+    output_refusal,
+    refuse,
+    unknown_value,
+    unset,
+)
 from .refusal import shown as shown
 from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
-
-OUTPUT = "output"
-"""Annotation of a field of args: its value may be an output of another resource."""
-
-# Code that reads settings without an engine does without the SDK, which takes a second to import.
-if TYPE_CHECKING:
-    from pulumi import Input
-
-    MaybeOutput = Input[str]
-else:
-    MaybeOutput = Annotated[str, OUTPUT]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -62,6 +61,16 @@ type_hints = functools.cache(typing.get_type_hints)
 def annotations(kind: type, name: str) -> Sequence[Any]:
     """Those of the field of an args class, and of the types in its own."""
     return unwrapped(type_hints(kind, include_extras=True)[name])[1]
+
+
+def classes_in(kind: Any) -> Iterator[type[Any]]:
+    """The dataclasses in a type or an args class, itself included; a class may come twice."""
+    if dataclasses.is_dataclass(kind):
+        yield typing.cast("type[Any]", kind)
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    inner = [type_hints(kind)[field.name] for field in fields if field.init]
+    for part in (*inner, *typing.get_args(kind)):
+        yield from classes_in(part)
 
 
 def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[str]) -> Refusal:
@@ -120,30 +129,29 @@ def required(config: Mapping[str, str], key: str, what: str) -> str:
     return value
 
 
-def is_output(value: object) -> bool:
-    """Whether the value may be known only during an update."""
-    sdk = sys.modules.get("pulumi")
-    return sdk is not None and isinstance(value, sdk.Output | sdk.output.Unknown)
-
-
 def refuse_output(path: str | Keys, value: object) -> None:
-    """Raises ValueError for a value that may be known only during an update."""
+    """Raises the refusal of a value that may be known only during an update."""
     if is_output(value):
-        raise refuse(path)(
-            "is an output, whose value may only be known during an update, but it decides which "
-            "resources are declared",
-            remedy="give a plain value",
-        )
+        raise output_refusal(path)
 
 
 def _decode(path: Keys, kind: Any, value: object) -> Any:
-    refuse_output(path, value)
     origin, parameters = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        if is_output(value) and OUTPUT in parameters:
+            return value
+        if NAMED in parameters and is_output(value):
+            raise refused_output(kind).under(*path)
+        if NAMED in parameters and isinstance(value, dict):
+            return _mapping(path, typing.get_args(parameters[0])[0], value)
+        return _decode(path, parameters[0], value)
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in parameters:
             return None
         (kind,) = [choice for choice in parameters if choice is not types.NoneType]
         return _decode(path, kind, value)
+    if is_output(value):
+        raise refused_output(kind).under(*path)
     if origin is typing.Literal:
         if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
             raise unknown_value(path, value, parameters)
@@ -222,6 +230,7 @@ def _without_unit(key: str, text: str) -> str:
 def _mapping(
     path: Keys, kind: Any, value: object, partly: Refusals | None = None
 ) -> Mapping[str, Any]:
+    refuse_output(path, value)
     _refuse_null(path, value)
     if not isinstance(value, dict):
         raise refuse(path, value)("is not a map", remedy="write it as { NAME: VALUE }")
@@ -239,8 +248,9 @@ def _mapping(
 def _record(path: Keys, kind: type, value: object, partly: Refusals | None = None) -> Any:
     if isinstance(value, kind):  # A program passes args, which have checked themselves.
         return value
+    refuse_output(path, value)
     _refuse_null(path, value)
-    hints = type_hints(kind)
+    hints = type_hints(kind, include_extras=True)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     if not isinstance(value, dict):
         raise refuse(path, value)("is not a map", remedy=f"write it as {_map(fields, value)}")
@@ -258,9 +268,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     refused: dict[str, Refusal] = {}
     for key, field in fields.items():
         given = value.get(key)
-        if is_output(given) and OUTPUT in annotations(kind, field.name):
-            arguments[field.name] = given
-        elif given is not None:
+        if given is not None:
             try:
                 arguments[field.name] = _decode((*path, key), hints[field.name], given)
             except Refusal as refusal:

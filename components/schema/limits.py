@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any
@@ -20,8 +20,10 @@ from typing import Annotated, Any
 from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
 
 from ..catalog import kubernetes as names
+from ..catalog.spelling import camel
 from ..kube import quantity
-from .refusal import Range, Refusal, shown, unknown_value
+from .outputs import NAMED, OUTPUT, is_output
+from .refusal import Keys, Range, Refusal, output_refusal, shown, unknown_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # Hashable, as annotations have to be.
@@ -138,7 +140,8 @@ def between(form: Limit, amount: Callable[[str], Any], least: str, most: str) ->
     return Limit(refusal, form.fragment, (least, most))
 
 
-def _repeated(values: Sequence[Any]) -> str | None:
+def _repeated(values: Sequence[Any] | Mapping[str, Any]) -> str | None:
+    values = [*values.values()] if isinstance(values, Mapping) else values
     again = next((value for i, value in enumerate(values) if value in values[:i]), None)
     return None if again is None else f"{shown(again)} is a duplicate; remove it"
 
@@ -211,6 +214,24 @@ Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
 """Labels of Kubernetes objects."""
 
 
+def _extended_resource(name: str) -> str | None:
+    """apimachinery's IsExtendedResourceName (pkg/apis/core/v1/helper/helpers.go, 1.36), without the
+    GPUs, which have keys of their own."""
+    domain, slash, _ = name.partition("/")
+    if re.fullmatch(r"nvidia[.]com/(gpu([.].+)?|mig-.+)", name):
+        return "stands for GPUs; write gpus, or gpusPerNode of the pool"
+    if not slash or "kubernetes.io/" in name or domain.startswith("requests."):
+        return "is not an extended resource; give one such as rdma/hca"
+    return names.invalid_label_key(f"requests.{name}")
+
+
+EXTENDED_RESOURCE = Limit(
+    _extended_resource, pattern(re.compile(rf"[^/]+/{names.LABEL_NAME.pattern}"))
+)
+ExtendedResources = Mapping[Annotated[str, EXTENDED_RESOURCE], Annotated[int, Ge(1)]]
+"""Extended resource, such as `rdma/hca` -> how many."""
+
+
 def node_label_key(
     cloud: str, *taken: str, domains: Sequence[str] = (), by_kubelets: bool = False
 ) -> Limit:
@@ -245,11 +266,7 @@ def node_label_key(
 def limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
     """Field of an args class -> its annotated type and its default."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    return {
-        field.name: (hints[field.name], field.default)
-        for field in fields(kind)
-        if "Annotated" in str(hints[field.name])
-    }
+    return {field.name: (hints[field.name], field.default) for field in fields(kind)}
 
 
 def refusals_of(hint: Any, value: Any) -> Iterator[Refusal]:
@@ -257,6 +274,13 @@ def refusals_of(hint: Any, value: Any) -> Iterator[Refusal]:
     if value is None:
         return
     origin, inner, bounds = _declared(hint)
+    if is_output(value):
+        if OUTPUT not in unwrapped(hint)[1]:
+            yield refused_output(hint)
+        return
+    names = NAMED in unwrapped(hint)[1]
+    if names and isinstance(value, Mapping):
+        origin, inner = Mapping, (Annotated[str, DNS_LABEL], *inner)
     if refused := _refusal(bounds, value):
         yield refused
         return
@@ -266,7 +290,47 @@ def refusals_of(hint: Any, value: Any) -> Iterator[Refusal]:
                 yield from (below.under(key) for below in refusals_of(part, content))
     elif origin is Sequence:
         for position, item in enumerate(value):
+            if names and is_output(item):
+                yield Refusal(
+                    (position,),
+                    "is an output in a list, whose resources would be named after its place",
+                    remedy="write a map instead, from a name of yours to each of them: "
+                    "{ NAME: OUTPUT }",
+                )
+                continue
             yield from (below.under(position) for below in refusals_of(inner[0], item))
+
+
+def refused_output(hint: Any) -> Refusal:
+    """The refusal of an output as a value of this type, which takes none."""
+    kind, marks = unwrapped(hint)
+    inner = typing.get_args(kind)
+    if typing.get_origin(kind) is not Sequence or OUTPUT not in unwrapped(inner[0])[1]:
+        return output_refusal(())
+    return Refusal(
+        (),
+        "is an output, and the length of a list must be known before an update",
+        remedy="give a map from a name of yours to each of its elements: { NAME: values[0] }"
+        if NAMED in marks
+        else "give a list of its elements: [values[0], values[1]]",
+    )
+
+
+def outputs_in(path: Keys, value: Any, hint: Any = Any) -> Iterator[tuple[Keys, Any, Any]]:
+    """The outputs among the settings of args, and the lists of values that have some: their path,
+    their annotated type, themselves."""
+    if is_output(value):
+        yield path, hint, value
+    elif is_dataclass(value):
+        for name, (inner, _) in limited(typing.cast("Any", type(value))).items():
+            yield from outputs_in((*path, camel(name)), getattr(value, name), inner)
+    elif isinstance(value, Mapping | list | tuple):
+        inner = (_declared(hint)[1] or (Any,))[-1 if isinstance(value, Mapping) else 0]
+        items = [*(value.items() if isinstance(value, Mapping) else enumerate(value))]
+        for key, item in items:
+            yield from outputs_in((*path, key), item, inner)
+        if any(is_output(item) for _, item in items):
+            yield path, hint, [item for _, item in items]
 
 
 @cache

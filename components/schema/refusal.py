@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Protocol
 
 from ..catalog.spelling import nearest
+from .outputs import UNKNOWN, is_output
 
 UNKNOWN_KEY = "unknown-key"
 """Code of a key that its block does not have."""
@@ -126,11 +127,13 @@ class Refusal(ValueError):
         """What an unknown key or word most likely means; empty if that is not clear."""
         if self.meant and not self.allowed:
             return self.meant
-        if self.code not in (UNKNOWN_KEY, UNKNOWN_VALUE) or isinstance(self.allowed, Range):
+        if self.code not in (UNKNOWN_KEY, UNKNOWN_VALUE, UNKNOWN_POOL) or isinstance(
+            self.allowed, Range
+        ):
             return ""
         # A key that is only somewhat like one of these is another tool's.
         least = 0.8 if self.code == UNKNOWN_KEY else 0.6
-        words = [str(value) for value in self.allowed]
+        words = [*map(spelled, self.allowed)]
         return nearest(self.meant or str(self.given)[:100], words, least) or ""
 
     @property
@@ -149,7 +152,8 @@ class Refusal(ValueError):
 
     def but(self, **fields: Any) -> "Refusal":
         """The same refusal with other fields."""
-        return Refusal(**(vars(self) | fields))
+        own = {key: value for key, value in vars(self).items() if key != "__notes__"}
+        return Refusal(**(own | fields))
 
     def under(self, *path: str | int) -> "Refusal":
         """The same refusals of a setting below this path."""
@@ -174,7 +178,7 @@ class Refusal(ValueError):
     def _allowed(self) -> str:
         if isinstance(self.allowed, Range):
             return f"allowed: {self.allowed}"
-        words = ", ".join(map(str, self.allowed))
+        words = ", ".join(map(spelled, self.allowed))
         hint = f"did you mean {self.likely!r}? " if words and self.likely else ""
         return words and f"{hint}allowed: {words}"
 
@@ -187,6 +191,7 @@ class Refusals:
 
     def __init__(self) -> None:
         self._by_line: dict[str, Refusal] = {}
+        self._without_result: AttributeError | None = None
 
     def __bool__(self) -> bool:
         return bool(self._by_line)
@@ -207,7 +212,10 @@ class Refusals:
             return True
         # A value that was read is set: only `unset` leaves out a field of a dataclass.
         known = getattr(type(getattr(error, "obj", None)), "__dataclass_fields__", ())
-        return isinstance(error, AttributeError) and error.name in known
+        if not isinstance(error, AttributeError) or error.name not in known:
+            return False
+        self._without_result = error
+        return True
 
     def each(self, *checks: Callable[[], object]) -> None:
         """Makes checks that do not depend on each other."""
@@ -241,9 +249,12 @@ class Refusals:
         return first.but(further=further)
 
     def check(self) -> None:
-        """Raises the first refusal, with the others; nothing if there is none."""
+        """Raises the first refusal, with the others; nothing if there is none. What follows has no
+        result either if a check had none."""
         if self._by_line:
             raise self.first()
+        if self._without_result:
+            raise self._without_result
 
 
 class _Because(Protocol):
@@ -326,8 +337,19 @@ def written(path: Sequence[str | int]) -> str:
     """A path as a user writes it."""
     text = ""
     for key in path:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+        part = spelled(key)
+        text += f"[{part}]" if isinstance(key, int) else f".{part}" if text else part
     return text
+
+
+def output_refusal(path: str | Sequence[str | int]) -> Refusal:
+    """The refusal of an output as the value of a setting that takes none."""
+    return Refusal(
+        path,
+        "is an output, whose value may only be known during an update, but it decides which "
+        "resources are declared",
+        remedy="give a plain value",
+    )
 
 
 def unknown_value(path: str | Sequence[str | int], given: Any, allowed: Collection[Any]) -> Refusal:
@@ -346,10 +368,18 @@ def unknown(word: str, allowed: Collection[str], otherwise: str = "") -> str:
     return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
 
 
+def spelled(value: object) -> str:
+    """The value as text in a list of them."""
+    return UNKNOWN if is_output(value) else str(value)
+
+
 def shown(value: object) -> str:
     """The value as the user wrote it, shortened to fit into a line."""
     try:
-        text = repr(value[:100]) if isinstance(value, str) else json.dumps(value, default=str)
+        if isinstance(value, str):
+            text = repr(value[:100])
+        else:
+            text = UNKNOWN if is_output(value) else json.dumps(value, default=spelled)
     except RecursionError:
         text = "a value nested too deeply"
     return text if len(text) <= 100 else text[:97] + "..."

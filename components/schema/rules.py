@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from ..catalog.spelling import camel
 from .limits import limited, refusals_of, unwrapped
-from .refusal import Range, Refusal, Refusals, collected, narrowed, refuse, unset
+from .outputs import is_output
+from .refusal import Range, Refusal, Refusals, collected, narrowed, refuse, spelled, unset
 
 A = TypeVar("A")
 _REFUSED = object()
@@ -98,8 +99,9 @@ class Fits:
 
     def check(self, args: Any, name: str) -> None:
         """Raises the refusal, with what is allowed."""
-        value, allowed = getattr(args, name), args.possible(camel(name))
-        if value is not None and allowed and value not in allowed:
+        value = getattr(args, name)
+        allowed = () if value is None else args.possible(camel(name))
+        if allowed and value not in allowed:
             raise Refusal(camel(name), _text(self.reason, args, value), allowed=allowed)
 
 
@@ -116,13 +118,17 @@ class _Values(dict[str, Any]):
         self.args = args
 
     def __missing__(self, name: str) -> Any:
-        return getattr(self.args, name)
+        return _shown(getattr(self.args, name))
+
+
+def _shown(value: Any) -> Any:
+    return spelled(value) if is_output(value) else value
 
 
 def _text(reason: str, args: Any, value: Any) -> str:
     if value is _REFUSED:
         reason = reason.removeprefix("{} ").removeprefix("{!r} ")
-    return Formatter().vformat(reason, (value,), _Values(args))
+    return Formatter().vformat(reason, (_shown(value),), _Values(args))
 
 
 def _given(value: Any) -> bool:
@@ -162,7 +168,13 @@ class Checked:
         for name in _methods(cast("Any", type(self))):
             with refusals:
                 getattr(self, name)()
-        refusals.check()
+        try:
+            refusals.check()
+        except Refusal as refusal:
+            # For the traceback of a program that creates the args: no reader shows the others.
+            for further in refusal.further:
+                refusal.add_note(str(further))
+            raise
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
         """What the other settings allow for this one; None if all that its limits allow."""

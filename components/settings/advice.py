@@ -42,6 +42,10 @@ _INSTEAD = {
         "drop it, and limit the GPUs by nominalQuota of batch.queues, gpus of teams, or the GPU "
         "quota of your Google Cloud project"
     ),
+    **dict.fromkeys(
+        [("gke-autopilot", "localStorage"), ("gke-autopilot", "localSsdCount")],
+        "drop it: GKE chooses the machines, and decides what their local SSDs are for",
+    ),
     ("gke", "users"): f"{_TEAMS} {_IAM}viewer",
     ("gke-autopilot", "users"): f"{_TEAMS} {_IAM}viewer",
     ("existing", "users"): f"{_TEAMS} RoleBindings of your own",
@@ -93,6 +97,7 @@ def explain(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refus
         cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
         if refusal.given in (cpu_pools or ()):
             return refusal.but(
+                allowed=(),
                 reason="is a CPU pool, and what the stack runs needs GPUs",
                 remedy="choose a pool of gpuPools, or create the pod yourself, with the "
                 f"nodeSelector {POOL_LABEL}: {refusal.given}",

@@ -3,7 +3,7 @@
 import difflib
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,8 +16,23 @@ PROVIDERS = (*(cloud.package for cloud in CLOUDS.values()), "kubernetes", "pulum
 """Namespaces of the engine and of the providers that this program uses."""
 
 
-def unread_key(key: str) -> Refusal | None:
-    """The refusal of a key that nothing reads and that the engine would silently accept."""
+def project_name(folder: Path) -> str:
+    """The name in a project's `Pulumi.yaml`, which is also the namespace of the program's own keys;
+    without that file, the namespace of this package."""
+    try:
+        text = (folder / "Pulumi.yaml").read_text()
+    except OSError:
+        return NAMESPACE
+    found = re.search(r"^name:\s*[\"']?([\w.-]+)", text, re.MULTILINE)
+    return found[1] if found else NAMESPACE
+
+
+def unread_key(key: str, project: str, blocks: Collection[str]) -> Refusal | None:
+    """The refusal of a key that nothing reads and that the engine would silently accept.
+
+    `project`: the project's name; the program may read keys of that namespace. `blocks`: the keys
+    of this package.
+    """
     namespace, _, name = key.partition(":")
     if name.startswith("config:"):
         return _renamed(key, "has an old form", f"{namespace}:{name.removeprefix('config:')}")
@@ -25,7 +40,9 @@ def unread_key(key: str) -> Refusal | None:
     sdk = namespace == NAMESPACE or _sdk(namespace)
     if namespace in PROVIDERS and isinstance(sdk, Path):
         return _unknown_setting(key, sdk / "config" / "vars.py")
-    if namespace in known or sdk:
+    if namespace == project != NAMESPACE and name.partition(".")[0] in blocks:
+        return _renamed(key, f"is a key of {NAMESPACE}, not of the project", f"{NAMESPACE}:{name}")
+    if namespace in (*known, project) or sdk:
         return None
     reason = f"nothing reads the namespace {namespace!r}"
     if near := difflib.get_close_matches(namespace[:100], known, n=1):

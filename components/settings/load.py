@@ -8,7 +8,9 @@ import difflib
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..platforms import PLATFORMS, WRITTEN, platform_in
+from ..schema import limits
 from ..schema.decode import (
     NAMESPACE,
     at,
@@ -27,16 +30,28 @@ from ..schema.decode import (
     read_partly,
     refuse_output,
 )
-from ..schema.refusal import EXCLUDED_KEY, Refusal, Refusals, refuse, unknown_value
+from ..schema.limits import outputs_in, refusals_of, unwrapped
+from ..schema.outputs import NULLABLE, UNKNOWN, is_output
+from ..schema.refusal import (
+    EXCLUDED_KEY,
+    UNKNOWN_POOL,
+    Keys,
+    Refusal,
+    Refusals,
+    refuse,
+    unknown_value,
+    written,
+)
 from .advice import explain, misplaced_key, owner_keys
 from .auxiliary import check_disk_zones, read_accounts, read_claims
 from .blocks import BLOCKS, ENTRY_NAMES, RUNNING, check_entry_names
-from .config_keys import PROVIDERS, unread_key
+from .config_keys import PROVIDERS, project_name, unread_key
 from .endpoints import foreign_endpoints
 from .model import Settings
 from .remaining import Remaining, steps
 from .teams import check_priorities, in_team, queues_of, read_cluster, read_teams, with_namespaces
 from .validate import (
+    check_cuda,
     check_groups,
     check_names,
     check_namespaces,
@@ -64,10 +79,18 @@ def load() -> Settings[Any]:
 def load_args(given: Mapping[str, Any]) -> Settings[Any]:
     """The settings from a program's args, or from maps like those in a stack file; of the stack's
     config, only the providers' settings are used. Raises the same errors as `load`."""
-    return _loaded(
-        lambda config: _read(config, *_given(given), Path(), Refusals(), rounds=1),
-        lambda key: key.partition(":")[0] in PROVIDERS,
-    )
+    refusals = Refusals()
+
+    def read(config: Mapping[str, str]) -> Settings[Any]:
+        values, platform = _given(given, refusals)
+        parts = [part for block in values.values() for part in (block, *_entries(block))]
+        # Nothing can be left out of args.
+        rounds = 1 if any(map(is_dataclass, parts)) else _ROUNDS
+        return _read(config, values, platform, Path(), refusals, rounds)
+
+    settings = _loaded(read, lambda key: key.partition(":")[0] in PROVIDERS)
+    _check_outputs(settings)
+    return settings
 
 
 def _loaded(
@@ -88,6 +111,43 @@ def _loaded(
     return settings
 
 
+def _check_outputs(settings: Settings[Any]) -> None:
+    """Makes an update fail for an output whose value its setting does not accept, and a preview, if
+    that is known by then; a preview says of which it is not."""
+    import pulumi
+
+    pools = {name: pool.args for name, pool in settings.pools.items()}
+    blocks = {
+        "cluster": settings.cluster,
+        "gpuPools": pools,
+        "serviceAccounts": settings.auxiliary.accounts,
+    }
+
+    def check(path: Keys, hint: Any, value: Any) -> None:
+        if is_output(value):
+            pulumi.log.info(f"{written(path)}: {UNKNOWN}, and not checked before")
+            return
+        if value is None and NULLABLE not in unwrapped(hint)[1]:
+            raise pulumi.RunError(str(refuse(path)(
+                "is an output without a value",
+                remedy="give it one, or drop the key; a StackReference has the outputs that the "
+                "program of that stack exports",
+            )))  # fmt: skip
+        for refusal in refusals_of(hint, value):
+            raise pulumi.RunError(str(refusal.under(*path)))
+
+    def check_list(path: Keys, hint: Any, values: Sequence[Any]) -> None:
+        if refused := limits.refusal(unwrapped(hint)[1], values):
+            raise pulumi.RunError(str(refused.under(*path)))
+
+    for key, block in blocks.items():
+        for path, hint, value in outputs_in((f"{NAMESPACE}:{key}",), block):
+            if isinstance(value, list):
+                pulumi.Output.all(*value).apply(partial(check_list, path, hint))
+            else:
+                value.apply(partial(check, path, hint), run_with_unknowns=True)
+
+
 def warned(config: Mapping[str, str], settings: Settings[Any]) -> list[str]:
     """The warnings of every preview and `gpu-cluster validate`; `config`: see `from_config`."""
     return [*map(str, foreign_endpoints(config)), *warnings(settings)]
@@ -100,9 +160,9 @@ def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]
     Raises a `Refusal`, with every further one that does not follow from it. In continuous
     integration, which sets `CI`, warnings are not read, so `foreign_endpoints` are refused.
     """
-    refusals, meant = Refusals(), dict(config)
+    refusals, meant, project = Refusals(), dict(config), project_name(root)
     for key, value in config.items():
-        if refusal := unread_key(key):
+        if refusal := unread_key(key, project, _KEYS):
             refusals.add(refusal)
             meant = {refusal.likely: value, **meant} if refusal.likely else meant
     return _read(meant, _values(meant, refusals), "", root, refusals)
@@ -172,6 +232,13 @@ def _read(
             break
         of = platform or platform_in(blocks["cluster"])
         explained = [explain(refusal, blocks, of) for refusal in refusals]
+        # A pool that was refused, and thus left out, is still one to choose.
+        explained = [
+            refusal.but(allowed=sorted(map(str, values["gpuPools"])))
+            if refusal.code == UNKNOWN_POOL and refusal.allowed
+            else refusal
+            for refusal in explained
+        ]
         found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
         found.add(*unknown_namespaces(blocks, of))
         # What runs in the cluster is checked with its pools, also if a setting of it is refused.
@@ -183,17 +250,25 @@ def _read(
     raise found.first()
 
 
-def _given(given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """All blocks from a program's arguments, and the platform that the cluster's implies."""
+def _entries(block: Any) -> Collection[Any]:
+    return block.values() if isinstance(block, Mapping) else ()
+
+
+def _given(given: Mapping[str, Any], refusals: Refusals) -> tuple[dict[str, Any], str]:
+    """All blocks from a program's arguments, and the platform that the cluster's implies. What is
+    refused is left out."""
+    values: dict[str, Any] = {key: {} for key in _KEYS}
     for key, value in given.items():
         path = f"{NAMESPACE}:{key}"
-        if key not in _KEYS:
-            raise no_such_key(path, key, _KEYS)
-        refuse_output(path, value)
-        if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
-            raise refuse(path, value)("is not a map", remedy="write it as { NAME: VALUE }")
-    values: dict[str, Any] = {key: given.get(key) or {} for key in _KEYS}
-    check_entry_names(values)
+        with refusals:
+            if key not in _KEYS:
+                raise no_such_key(path, key, _KEYS)
+            refuse_output(path, value)
+            if key in ENTRY_NAMES and not isinstance(value or {}, Mapping):
+                raise refuse(path, value)("is not a map", remedy="write it as { NAME: VALUE }")
+            values[key] = value or {}
+    if is_output(given.get("cluster")):
+        refusals.check()  # Without a platform, nothing else has a result.
     for name, platform in PLATFORMS.items():
         if isinstance(values["cluster"], platform.settings.CLUSTER):
             return values, name
@@ -247,6 +322,13 @@ def _with_own(
         cluster = read_cluster(module.CLUSTER, given, teams)
     with refusals:
         pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
+    if refusals:
+        # What is not refused is checked together, without what is.
+        part = read_partly(f"{NAMESPACE}:cluster", module.CLUSTER, given, Refusals())
+        with refusals:
+            some = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"], Refusals())
+            if part is not None:
+                module.resolve(config, part, some, refusals)
     refusals.check()
     settings = None
     with refusals:
@@ -308,6 +390,7 @@ def _with_blocks(
     check_namespaces(settings)
     check_teams(settings)
     check_scaling(settings)
+    check_cuda(settings)
     check_groups(settings)
     return settings
 

@@ -7,6 +7,7 @@ the other stack's cluster. A copied stack file keeps the cluster's name.
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -16,24 +17,31 @@ from ..platforms import PLATFORMS, platform_in
 _CLUSTER = "gpu-cluster:cluster"
 
 
-def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Cloud, project or account, location and name, which identify the cluster that this config
-    creates. None for an existing cluster, and if a part is missing.
+def identity(platform: str, cluster: Any, config: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Cloud, project or account, location and name, which identify a cluster, from its args and the
+    providers' config. None for one that only a kubeconfig names, and if a part is missing.
 
     An AWS account is identified only by its profile and role, without a query.
     """
+    row = PLATFORMS[platform]
+    if row.cloud is None:
+        return None
+    values = {**config, "cluster.location": getattr(cluster, "location", None)}
+    account = " ".join(str(values.get(key)) for key in row.account)
+    found = (row.cloud, account, *map(values.get, row.home), cluster.name)
+    return tuple(map(str, found)) if all(found[2:]) else None
+
+
+def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The identity of the cluster that this config creates; None for an existing cluster."""
     cluster = config.get(_CLUSTER)
     if not isinstance(cluster, dict):
         return None
-    platform = PLATFORMS.get(platform_in(cluster))
+    platform = PLATFORMS.get(key := platform_in(cluster))
     if platform is None or not platform.owned:
         return None
-    values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
-    account = " ".join(str(values.get(key)) for key in platform.account)
-    identity = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
-    if not all(identity[2:]):
-        return None
-    return tuple(map(str, identity))
+    args = SimpleNamespace(name=cluster.get("name"), location=cluster.get("location"))
+    return identity(key, args, config)
 
 
 def warn_of_shared(folder: Path) -> None:

@@ -5,13 +5,14 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
 from ..batch.team_args import TeamQueue, check_quota, chooses_gpus
 from ..batch.training_args import TrainingArgs
+from ..catalog import cuda
 from ..catalog import kubernetes as names
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
@@ -83,6 +84,12 @@ def _nothing_creates(path: str, name: str, created: Iterable[str]) -> Refusal:
     )
 
 
+def _listed(entry: object, key: str) -> Sequence[Any]:
+    """The list that an entry has under a key, as it is written; empty for anything else."""
+    given = entry.get(key) if isinstance(entry, Mapping) else None
+    return given if isinstance(given, list) else ()
+
+
 def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Refusal]:
     """The refusals of namespaces that nothing creates, beside settings of the same entries that are
     refused. `blocks`: their values as they are written."""
@@ -90,7 +97,7 @@ def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Ref
     of_teams = {
         str(namespace)
         for name, team in maps.get("teams", {}).items()
-        for namespace in (team.get("namespaces") if isinstance(team, Mapping) else None) or [name]
+        for namespace in _listed(team, "namespaces") or [name]
     }
     declared = maps.get("namespaces", {})
     created = [*declared, *sorted(of_teams - {*declared})]
@@ -109,6 +116,31 @@ def check_scaling(settings: Settings[Any]) -> None:
     for path, args in _entries(settings).items():
         if scaling := getattr(args, "scaling", None):
             at((path, "scaling"), scaling.check_zero, int(version[1]) if version else 0)
+
+
+def _cuda_mismatches(settings: Settings[Any]) -> Iterator[tuple[str, str, cuda.Mismatch]]:
+    """The key and the image of each entry with GPUs whose image does not fit its pool's driver or
+    GPUs, and why."""
+    groups = ((pods, settings.pools[pods.pool].pool) for pods in settings.pod_groups if pods.gpus)
+    places = {(f"{pods.path}.image", pods.image, pool.name): pool for pods, pool in groups}
+    for (path, image, name), pool in places.items():
+        if found := cuda.mismatch(image, name, pool.driver_branch, pool.models):
+            yield path, image, found
+
+
+@collected
+def check_cuda(settings: Settings[Any]) -> Iterator[Refusal]:
+    """Refuses images whose CUDA does not run on the nodes of their pool."""
+    for path, image, found in _cuda_mismatches(settings):
+        if found.refused:
+            yield refuse(path, image)(found.reason, remedy=found.remedy)
+
+
+def _limited_cuda(settings: Settings[Any]) -> Iterator[str]:
+    """Warns of images whose CUDA runs with limits on the nodes of their pool."""
+    for path, image, found in _cuda_mismatches(settings):
+        if not found.refused:
+            yield f"{path}: {image} {found.reason}; {found.remedy}"
 
 
 def check_groups(settings: Settings[Any]) -> list[str]:
@@ -155,6 +187,7 @@ def warnings(settings: Settings[Any]) -> list[str]:
         *_unknown_groups(settings),
         *_overfull(settings),
         *_plain_secrets(settings),
+        *_limited_cuda(settings),
     ]
 
 

@@ -135,9 +135,10 @@ def capacity(
 
     The GPU quotas and what is left of them; which zones offer the pools' machines; whether the
     reservations that pools name exist in that zone with that machine type, how many machines are
-    free, and from when to when. Whether an existing network has what a cluster needs, and on AWS
-    whether the current identity may use the cluster. Whether an existing cluster already has Kueue
-    or JobSet, which the stack would not replace.
+    free, and from when to when; if one does not exist, what can be bought instead. The cloud's
+    estimates of whether Spot machines are free. Whether an existing network has what a cluster
+    needs, and on AWS whether the current identity may use the cluster. Whether an existing cluster
+    already has Kueue or JobSet, which the stack would not replace.
     """
     from gpu_cluster.stacks.capacity import stack_capacity
     from gpu_cluster.stacks.definition.files import as_rehearsed

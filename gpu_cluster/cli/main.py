@@ -29,7 +29,7 @@ def _not_set_up(error: ModuleNotFoundError) -> ExitCode:
         f"run `make setup` in your clone, then use .venv/bin/{NAME} there"
         if IN_CHECKOUT
         else "install the wheel with its extras: 'WHEEL[jobs]' for training jobs, "
-        "'WHEEL[stack,jobs,checks]' for every command that needs no checkout"
+        "'WHEEL[project]' for every command"
     )
     print(f"{NAME}: {sys.executable} has no package {error.name}; {remedy}", file=sys.stderr)
     return ExitCode.UNKNOWN
@@ -60,6 +60,7 @@ COMMANDS: Sections = {
         "inventory": ("gpu_cluster.cli.rehearse:inventory", "write down an existing cluster"),
     },
     "Before you deploy": {
+        "init": ("gpu_cluster.cli.new:init", "write a project that uses this package"),
         "new": ("gpu_cluster.cli.new:new", "write the file of a new environment"),
         "validate": (
             "gpu_cluster.cli.before_up:validate",
@@ -80,6 +81,10 @@ COMMANDS: Sections = {
         "capacity": (
             "gpu_cluster.cli.before_up:capacity",
             "check whether quotas, zones and reservations let the pools grow",
+        ),
+        "prove": (
+            "gpu_cluster.cli.prove:prove",
+            "run a stack once in the real cloud, within limits, and destroy it",
         ),
     },
     "After you deploy": {
@@ -108,9 +113,6 @@ COMMANDS: Sections = {
         ),
     },
 }
-
-OF_CHECKOUT = ("rehearse", "down", "list", "simulate", "inventory", "new", "ci")
-"""Commands that use other files of the repository than the package."""
 
 
 def _refuse_repeated(command: click.Command, ctx: click.Context, args: Sequence[str]) -> None:
@@ -152,9 +154,6 @@ class Commands(click.Group):
             name, command, rest = super().resolve_command(ctx, args)
         except click.NoSuchCommand:
             raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx)) from None
-        if name in OF_CHECKOUT and not IN_CHECKOUT and not {*HELP} & {*rest}:
-            ctx.invoked_subcommand = name
-            raise CheckError("needs a checkout of the repository; use the command in its .venv/bin")
         if command is not None and not isinstance(command, click.Group):
             _refuse_repeated(command, click.Context(command, parent=ctx, info_name=name), rest)
         return name, command, rest

@@ -1,11 +1,12 @@
 """`gpu-cluster new`."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gpu_cluster.cli.options import json_option, stack_argument
+from gpu_cluster.cli.options import STACK, json_option, stack_argument
 from gpu_cluster.cli.output import say
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
@@ -89,8 +90,8 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
             value = given.get(str(option.name))
             if value == "" or (isinstance(value, tuple) and "" in value):
                 raise CheckError(f"{option.opts[0]}: is empty; give a value, or drop the option")
-        choices = _choices(given, asking=not yes and sys.stdin.isatty(), examples=yes)
-        file, config = new_stack.write(stack, choices)
+        choices = _choices(stack, given, asking=not yes and sys.stdin.isatty(), examples=yes)
+        file, config = new_stack.write_stack(stack, choices)
         words = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
         if (examples := file.read_text().count("# yours instead")) and not as_json:
             lines = "line that says" if examples == 1 else f"{examples} lines that say"
@@ -100,20 +101,60 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
     return say("new", ask, as_json=as_json)
 
 
-def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
-    """The values of the options, and the user's answers; `examples`: whether a value that is not
-    given may be an example."""
-    from gpu_cluster.components.schema.decode import camel
+@click.command(epilog="Example: gpu-cluster init gpus --platform eks")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--name", default="", help="The project's name; default: the folder's.")
+@click.option("--stack", type=STACK, default="dev", show_default=True, help="The first stack.")
+@click.option("--platform", type=click.Choice(WRITTEN), default="gke", show_default=True)
+@click.option(
+    "--wheel", default="",
+    help="Path or URL of this package's wheel; default: where the installed one came from.",
+)  # fmt: skip
+@json_option
+def init(folder: Path, as_json: bool, **given: str) -> ExitCode:
+    """Write a Pulumi project that uses this package into FOLDER.
+
+    It has the program, a stack file with examples, the policies, and the workflow that previews
+    pull requests. Overwrites no file.
+    """
+    from gpu_cluster.stacks.environments import project
+
+    def ask() -> Answer:
+        files = project.init(folder, **given)
+        change = "" if folder.resolve() == Path.cwd() else f"cd {folder}, then "
+        words = (
+            f"wrote {', '.join(files)}\nnext: {change}gpu-cluster rehearse {given['stack']}\n"
+            f"before the real cloud: change the lines of Pulumi.{given['stack']}.yaml that say "
+            "`yours instead of this example`"
+        )
+        return ExitCode.OK, {"folder": str(folder), "files": files}, words
+
+    return say("init", ask, as_json=as_json)
+
+
+def _choices(stack: str, given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
+    """The values of the options, and the user's answers, each of which is checked at once;
+    `examples`: whether a value that is not given may be an example."""
     from gpu_cluster.stacks.environments import new_stack
 
     missing: list[str] = []
+    options = {str(option.name): option.opts[0]
+               for option in click.get_current_context().command.params}  # fmt: skip
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:
-            answer = click.prompt(question, default=default, type=kind, err=True)
-            # An example that the user accepts counts as not given, so that the file marks it.
-            example = kind(default) if isinstance(kind, click.ParamType) else default
-            given[key] = None if answer == example else answer
+            convert = click.types.convert_type(kind, default)
+
+            def checked(text: Any) -> Any:
+                answer = convert(text)
+                # An example that the user accepts counts as not given, so that the file marks it.
+                answer = None if answer == convert(default) else answer
+                choices = _chosen(given | {key: answer})
+                if line := new_stack.answer_refusal(stack, choices, options[key]):
+                    raise click.UsageError(line.removeprefix(f"{options[key]}: "))
+                return answer
+
+            given[key] = click.prompt(question, default=default, value_proc=checked, err=True)
         elif given[key] in (None, ()) and not examples:
             missing.append(key)
 
@@ -135,22 +176,25 @@ def _choices(given: dict[str, Any], *, asking: bool, examples: bool) -> Any:
             answered("networks", "network that may reach the control plane, as name=CIDR",
                      "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
     if missing:
-        options = [
-            option.opts[0]
-            for option in click.get_current_context().command.params
-            if option.name in missing
-        ]
+        names = ", ".join(option for key, option in options.items() if key in missing)
         raise CheckError(
-            f"there is no terminal to ask for {', '.join(options)}; give them, or --yes to write "
-            "examples"
+            f"there is no terminal to ask for {names}; give them, or --yes to write examples"
         )
-    given["network"] = {
+    return _chosen(given)
+
+
+def _chosen(given: dict[str, Any]) -> Any:
+    from gpu_cluster.components.schema.decode import camel
+    from gpu_cluster.stacks.environments import new_stack
+
+    own = dict(given)
+    own["network"] = {
         camel(key): value
         for key in ("host_project", "vpc", "subnetwork", "pods_range", "services_range")
-        if (value := given.pop(key))
+        if (value := own.pop(key))
     }
-    networks = given["networks"]
+    networks = own["networks"]
     if networks:
-        given["networks"] = dict(networks if isinstance(networks[0], tuple) else [networks])
-    chosen = {key: value for key, value in given.items() if value not in (None, ())}
-    return new_stack.Choices(**chosen | {"platform": platform})
+        own["networks"] = dict(networks if isinstance(networks[0], tuple) else [networks])
+    chosen = {key: value for key, value in own.items() if value not in (None, ())}
+    return new_stack.Choices(**{"platform": "gke", **chosen})

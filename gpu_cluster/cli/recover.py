@@ -1,6 +1,5 @@
 """`gpu-cluster recover`."""
 
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 @rehearsal_option
 def recover(
     stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None, rehearsal: bool
-) -> ExitCode:
+) -> int:
     """Repair the state of STACK after an up or destroy that was killed or failed.
 
     Then run that again. Resources that the cloud created and the state does not contain are
@@ -38,8 +37,11 @@ def recover(
     replaced. Exit code 2: the state is repaired, but a cloud did not answer about incomplete ones.
     """
     if rehearsal:
-        return _in_rehearsal(stack, adopt_orphans=adopt_orphans, yes=yes)
-    from gpu_cluster import tools
+        from gpu_cluster.cli.rehearsed import in_rehearsal
+
+        flags = {"--adopt-orphans": adopt_orphans, "--yes": yes}
+        given = (name for name, enabled in flags.items() if enabled)
+        return in_rehearsal("recover", stack, *given)
     from gpu_cluster.stacks.engine.pulumi import EngineError
     from gpu_cluster.stacks.recovery.clouds import LiveClouds
     from gpu_cluster.stacks.recovery.command import recover as put_in_order
@@ -56,26 +58,10 @@ def recover(
             confirm_unlock=(lambda holder: True) if yes else _is_over,
             log=lambda line: print(f"recovery of {stack}: {line}", flush=True),
         )
-    except (EngineError, tools.ToolError) as error:
+    except EngineError as error:
         raise StackError(str(error)) from None
     print(_text(stack, recovery))
     return ExitCode.UNKNOWN if recovery.unknown else ExitCode.OK
-
-
-def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
-    """Runs the command with the backend, the clouds and the credentials of a kept rehearsal."""
-    from gpu_cluster.rehearsal.lock import held
-    from gpu_cluster.stacks.capacity.stack_capacity import rehearsed_endpoint
-
-    folder = ROOT / ".rehearsal" / stack
-    script = folder / "run"
-    if not script.exists() or not held(folder):
-        raise StackError(f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep")
-    command = [str(script), "gpu-cluster", "recover", stack]
-    command += [f"--{name.replace('_', '-')}" for name, enabled in flags.items() if enabled]
-    if endpoint := rehearsed_endpoint(stack):
-        command += ["--endpoint", endpoint]
-    return ExitCode(subprocess.run(command).returncode)
 
 
 def _config(program: Path, stack: str) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """`gpu-cluster rehearse`, `down`, `list` and `inventory`."""
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 if TYPE_CHECKING:
     from gpu_cluster.rehearsal.engine.provider_plugins import Choice
+    from gpu_cluster.stacks.definition.validation import Finding
 
 _folder_option = click.option(
     "--folder",
@@ -78,7 +81,12 @@ def rehearse(
 
     where = (folder or holder.REHEARSALS / stack).absolute()
     with aside(as_json=as_json):
-        _check(stack, real_node=node is not None)
+        findings = _check(stack, real_node=node is not None)
+    if findings:
+        print("\n".join(map(str, findings)), file=sys.stderr)
+        if as_json:
+            print(json.dumps({"ok": False, "findings": [*map(asdict, findings)]}, indent=1))
+        return ExitCode.FINDING
     request = holder.Wanted(
         stack=stack,
         folder=str(where),
@@ -95,24 +103,27 @@ def rehearse(
     return code
 
 
-def _check(stack: str, *, real_node: bool) -> None:
-    """Raises CheckError unless the stack has a file, the engine has an interpreter for the program
-    and, with `real_node`, this machine can be one of its nodes."""
+def _check(stack: str, *, real_node: bool) -> "Sequence[Finding]":
+    """What is wrong in the stack's file. Raises CheckError unless it has one and, with `real_node`,
+    this machine can be one of its nodes."""
     from gpu_cluster.stacks.definition.files import ROOT, read_stack
+    from gpu_cluster.stacks.definition.names import IN_CHECKOUT
+    from gpu_cluster.stacks.definition.validation import file_findings
 
-    read_stack(ROOT, stack)
-    if not (ROOT / ".venv" / "bin" / "python").exists():
-        raise CheckError(f"there is no .venv in {ROOT}; run `make packages` there")
-    if not real_node:
-        return
+    in_esc = read_stack(ROOT, stack).get("environment")  # It may have what is missing.
+    if (findings := [] if in_esc else file_findings(stack)) or not real_node:
+        return findings
+    if not IN_CHECKOUT:
+        raise CheckError("--node: needs a checkout of the repository, whose examples it runs")
     from gpu_cluster.rehearsal.gpu_node.host_node import pool_of
-    from gpu_cluster.rehearsal.gpu_node.machine import NodeError, look
+    from gpu_cluster.rehearsal.gpu_node.machine import NodeError, describe_machine
 
     try:
-        pool, machine = pool_of(stack), look()
+        pool, machine = pool_of(stack), describe_machine()
     except NodeError as error:
         raise CheckError(str(error)) from None
     print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
+    return []
 
 
 @click.command(epilog="Example: gpu-cluster down dev")
@@ -143,7 +154,7 @@ def down(stack: str, folder: Path | None) -> ExitCode:
 @json_option
 @linux_only
 def listed(as_json: bool) -> ExitCode:
-    """List the rehearsals of this checkout, whether they run, and where their reports are."""
+    """List the rehearsals of this project, whether they run, and where their reports are."""
     from gpu_cluster.rehearsal import holder
 
     def ask() -> Answer:
@@ -172,6 +183,6 @@ def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:
     network and nodes, and what its owner runs in it that concerns the stack; nothing is changed
     there. Otherwise, kubectl is used to list the cluster's machines.
     """
-    from gpu_cluster.rehearsal.existing.inventory_file import write
+    from gpu_cluster.rehearsal.existing.inventory_file import write_inventory
 
-    print(f"wrote {write(stack, nodes, trusted=trust_kubeconfig)}")
+    print(f"wrote {write_inventory(stack, nodes, trusted=trust_kubeconfig)}")

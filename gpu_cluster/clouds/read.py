@@ -16,7 +16,7 @@ def names(folder: str) -> list[str]:
 
 
 @cache
-def read(name: str) -> Mapping[str, Any]:
+def read_facts(name: str) -> Mapping[str, Any]:
     """A file in this folder, by its name without extension, such as `rows/aws`; cached, so callers
     must not change it."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml takes 15 ms instead of 400.

@@ -6,6 +6,7 @@ from typing import Any
 from gpu_cluster.components.catalog import eks
 from gpu_cluster.components.catalog.autoscaler_tags import TEMPLATE
 from gpu_cluster.components.catalog.aws_prices import eks_node
+from gpu_cluster.components.catalog.bad_releases import harm
 from gpu_cluster.components.catalog.clouds import AWS
 from gpu_cluster.policy.pool import Pool, Software, taint_of
 from gpu_cluster.policy.reading import UNKNOWN, Resource, each, entries, get, number, of_type
@@ -63,6 +64,19 @@ def _templates_types(group: Resource, resources: Sequence[Resource]) -> list[Any
         for resource in resources
         if resource.urn in used and (kind := get(resource.props, "instanceType")) is not None
     ]
+
+
+def known_bad_release(resource: Resource) -> Iterator[str]:
+    """Of the images of a node group, and of an addon."""
+    props, image = resource.props, get(resource.props, "amiType")
+    if resource.type == AWS.node_pool and isinstance(image, str) and "NVIDIA" in image:
+        of, release = image.partition("_")[0].lower(), get(props, "releaseVersion")
+    elif resource.type == "aws:eks/addon:Addon":
+        of, release = get(props, "addonName"), get(props, "addonVersion")
+    else:
+        return
+    if isinstance(release, str) and (bad := harm(of, release)):
+        yield f"{resource.name}: {bad.line(release)}"
 
 
 def software(pool: Pool, resources: Sequence[Resource], *, maybe: bool) -> Software | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpu_cluster.components.catalog.bad_releases import harm
 from gpu_cluster.components.catalog.clouds import GOOGLE
 from gpu_cluster.policy.clusters import let_in, open_to, unprotected
 from gpu_cluster.policy.reading import (
@@ -117,6 +118,14 @@ def upgrades(resource: Resource) -> Iterator[str]:
             # Flex-start nodes end automatically, and GKE refuses to repair them.
             if get(management, field) is False and not (field == "autoRepair" and flex_start):
                 yield f"pool {resource.name} has {field} off; set management.{field}"
+
+
+def known_bad_release(resource: Resource) -> Iterator[str]:
+    """Of a cluster or a node pool."""
+    keys = {GOOGLE.cluster: "minMasterVersion", GOOGLE.node_pool: "version"}
+    version = get(resource.props, keys.get(resource.type, ""))
+    if isinstance(version, str) and (bad := harm("gke", version)):
+        yield f"{resource.name}: {bad.line(version)}"
 
 
 def extended_channel(resource: Resource) -> Iterator[str]:

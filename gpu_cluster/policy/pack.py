@@ -1,11 +1,22 @@
 """The policy pack: each rule with its name, its level and its configuration."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from pulumi_policy import EnforcementLevel, Policy, Severity
+from pulumi_policy import EnforcementLevel, Policy, PolicyPack, Severity
 
-from gpu_cluster.policy import eks_pools, host_paths, pod_security, pools, rbac, stacks, workloads
+from gpu_cluster.policy import (
+    eks_pools,
+    host_paths,
+    pod_security,
+    pools,
+    rbac,
+    settings,
+    stacks,
+    workloads,
+)
 from gpu_cluster.policy.binding import Rule, Schema, on_resource, on_stack, policy
 from gpu_cluster.policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, UNCONFIRMED_DOLLARS
 from gpu_cluster.policy.clouds import parts
@@ -126,6 +137,12 @@ RULES: Sequence[Rule] = (
         _MEDIUM,
     ),
     on_resource(
+        "known-bad-release",
+        "No release of an image, an addon or GKE is pinned that is known to do harm.",
+        _ADVISORY,
+        _MEDIUM,
+    ),
+    on_resource(
         "extended-channel",
         "The fee for a version whose standard support has ended is intended.",
         _ADVISORY,
@@ -224,14 +241,23 @@ RULES: Sequence[Rule] = (
 """Every rule of the pack."""
 
 
-def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
-    """The rules in the engine's form; `settings` are those of `policy/config.json`."""
+def policies(given: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
+    """The rules in the engine's form; `given` are the settings of `policy/config.json`."""
     bound = []
     for rule in RULES:
-        read = {key: settings.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
+        read = {key: given.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
         changed = {key: value for key, value in read.items() if value is not None}
-        bound.append(policy(rule, {**changed, **settings.get(rule.name, {})}))
+        bound.append(policy(rule, {**changed, **given.get(rule.name, {})}))
     return bound
+
+
+def serve(file: Path) -> None:
+    """Serves the pack to the engine with the settings in `file`; exits if these are invalid."""
+    try:
+        served = policies(settings.read_settings(RULES, file))
+    except ValueError as error:
+        sys.exit(f"policy: {error}")
+    PolicyPack(name="gpu-cluster", policies=served)
 
 
 POLICIES = policies({})

@@ -28,9 +28,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 _WORDS = {"array": "a list", "object": "a map", "integer": "an integer"}
 
 
-def read(rules: "Sequence[Rule]") -> Mapping[str, Mapping[str, Any]]:
+def read_settings(rules: "Sequence[Rule]", file: Path = FILE) -> Mapping[str, Mapping[str, Any]]:
     """Rule -> its settings. Raises ValueError, in one line, for unknown rules or settings."""
-    file, settings = parsed()
+    file, settings = parsed(file)
     return checked(settings, rules, str(file))
 
 

@@ -43,6 +43,13 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         "reads the host's driver",
     ),
     SystemPods(
+        pattern="kube-system/DaemonSet/aws-efa-k8s-device-plugin",
+        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "runAsUser", "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/var/lib/kubelet/device-plugins", "/dev/infiniband"),
+        why="registers Elastic Fabric Adapters with the kubelet; as AWS ships it",
+    ),
+    SystemPods(
         pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",
         controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),

@@ -26,6 +26,7 @@ from gpu_cluster.stacks.definition.program import (
     FOLDERS,
     PACKAGE,
     copy_program,
+    environment,
     files_named,
 )
 from gpu_cluster.stacks.definition.settings import platform_of
@@ -73,7 +74,7 @@ class Before:
             shutil.rmtree(source)
         # The packages are today's: those that the revision was installed with are not available.
         (target / ".venv").unlink()
-        (target / ".venv").symlink_to(ROOT / ".venv")
+        (target / ".venv").symlink_to(environment(ROOT))
         pinned = pinned if pinned.is_dir() else HERE
         return prepared(self.stack, target, pinned), pinned
 
@@ -95,7 +96,7 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
         file = stack_file(root, stack).resolve().relative_to(root.resolve())
     except ValueError:
         raise StackError(f"the file of {stack} is outside the repository {root}") from None
-    found = _git(root, "show", f"{commit}:{file}")
+    found = _git(root, "show", f"{commit}:./{file}")
     if found.returncode:
         raise StackError(f"{revision} has no {file}: rehearse {stack} without --from")
     earlier = document_in(found.stdout, f"{file.name} of {revision}")
@@ -107,12 +108,13 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
             f"{file.name} of {revision} has platform {platforms[0]}, and here it has "
             f"{platforms[1]}: that is another cluster, not a change of one"
         )
-    named = files_named(earlier)
     pins = [f"{tools}/{name}" for tools in _TOOLS for name in PROGRAMS.values()]
-    maybe = [*PACKAGE, *pins]
+    maybe = [*FOLDERS, *PACKAGE, *pins]
     listed = _git(root, "ls-tree", "--name-only", "-z", commit, "--", *maybe).stdout.decode()
-    named += filter(None, listed.split("\0"))
-    archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file), *named)
+    tracked = [*filter(None, listed.split("\0"))]
+    named = [*FILES, str(file), *files_named(earlier), *tracked]
+    # A project that uses the package has its program's files, and no others of a checkout.
+    archived = _git(root, "archive", commit, "--", *(named if set(FOLDERS) & {*tracked} else ["."]))
     if archived.returncode:
         raise StackError(f"{revision}: {archived.stderr.decode().strip()}")
     return Before(revision=revision, stack=stack, file=file, archive=archived.stdout)

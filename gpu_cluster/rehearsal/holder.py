@@ -20,7 +20,7 @@ from gpu_cluster import tools
 from gpu_cluster.rehearsal import lock
 from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.gpu_node import host_changes
-from gpu_cluster.rehearsal.gpu_node.machine import NodeError, look
+from gpu_cluster.rehearsal.gpu_node.machine import NodeError, describe_machine
 from gpu_cluster.rehearsal.lock import FolderError, Holder
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.processes import ProcessError, visible
@@ -108,7 +108,7 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
         psutil.wait_procs(starting, lock.END_SECONDS)
         lock.end(folder, f"gpu-cluster down {stack}")
         return "ended while it was starting", []
-    node = host_changes.read(folder) if lock.holder(folder) else None
+    node = host_changes.read_changes(folder) if lock.holder(folder) else None
     running = lock.holder(folder) if lock.held(folder) else None
     ending = [process for process in visible() if running and process.pid == running.pid]
     done = lock.end(folder, f"gpu-cluster down {stack}")
@@ -130,7 +130,7 @@ def _starting(folder: Path) -> list[psutil.Process]:
 
 
 def known() -> Iterator[tuple[str, str, str]]:
-    """The rehearsals of this checkout: stack, its state or result, and its kubeconfig or report."""
+    """The rehearsals of this project: stack, its state or result, and its kubeconfig or report."""
     for folder, holder, running in lock.rehearsals(REHEARSALS):
         yield folder.name, *_state(folder, holder, running)
 
@@ -201,7 +201,7 @@ def _hold(wanted: Wanted, answer: int) -> int:
         folder,
         keep=wait if wanted.keep else None,
         deadline=wanted.deadline,
-        machine=look() if wanted.real_node else None,
+        machine=describe_machine() if wanted.real_node else None,
         replace=wanted.replace,
         revision=wanted.revision,
         plugins=wanted.plugins,

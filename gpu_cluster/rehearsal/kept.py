@@ -6,13 +6,14 @@ from pathlib import Path
 
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.stacks.definition.files import ROOT
+from gpu_cluster.stacks.definition.program import environment
 
 
 def write_runner(sandbox: Sandbox) -> Path:
     """Writes a script to the rehearsal's folder that runs a command as the rehearsal runs the
     engine: with its backend, clouds and credentials, in its copy of the program."""
     engine = sandbox.engine
-    found = [str(engine.command.parent), engine.environment["PATH"], str(ROOT / ".venv" / "bin")]
+    found = [str(engine.command.parent), engine.environment["PATH"], str(environment(ROOT) / "bin")]
     given = {**engine.environment, "PATH": os.pathsep.join(found)}
     pairs = " ".join(shlex.quote(f"{name}={value}") for name, value in given.items())
     script = sandbox.folder / "run"

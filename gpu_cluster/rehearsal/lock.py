@@ -79,7 +79,7 @@ def take_over(
     )
     os.pwrite(descriptor, json.dumps(asdict(holder)).ljust(SIZE).encode(), 0)
     end_leftovers(str(folder))
-    if (node := host_changes.read(folder)) is not None:
+    if (node := host_changes.read_changes(folder)) is not None:
         node.take_back()
     for entry in folder.iterdir():
         if entry.name == LOCK:

@@ -26,7 +26,7 @@ from gpu_cluster.rehearsal.report.report import (
     gpu_nodes_over_time,
     node_lives,
     pod_lives,
-    text,
+    report_text,
 )
 from gpu_cluster.rehearsal.report.timeline import svg
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gpu_cluster.rehearsal.gpu_node.machine import Machine
 
 POLICIES = ROOT / "policy"
-"""The policy pack of every rehearsal."""
+"""The policy pack of every rehearsal, unless the project has none."""
 
 SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", host_changes.FILE)
 """Files that a finished rehearsal removes from its folder."""
@@ -101,6 +101,7 @@ def _rehearsal(
     say: Callable[[str], None],
     revision: str,
 ) -> Rehearsal:
+    pack = POLICIES if POLICIES.is_dir() else None
     if revision:
         from gpu_cluster.rehearsal.change import ChangeRehearsal, before
 
@@ -108,14 +109,14 @@ def _rehearsal(
             before=before(revision, stack),
             sandbox=Sandbox(stack, folder=folder, options=options),
             deadline=deadline,
-            policy_pack=POLICIES,
+            policy_pack=pack,
             say=say,
         )
     if machine is None:
         return Rehearsal(
             sandbox=Sandbox(stack, folder=folder, options=options),
             deadline=deadline,
-            policy_pack=POLICIES,
+            policy_pack=pack,
             say=say,
         )
     # Imports what only a node on this machine needs.
@@ -129,7 +130,7 @@ def _rehearsal(
             stack, folder=folder, mutate=overrides, options=with_fields(options, here=node)
         ),
         deadline=deadline,
-        policy_pack=POLICIES,
+        policy_pack=pack,
         say=say,
         machine=machine,
         overrides=overrides,
@@ -154,7 +155,7 @@ def leftovers(sandbox: Sandbox) -> list[str]:
 
 def traces(sandbox: Sandbox) -> dict[str, list[str]]:
     """Kind of trace -> what a real node left on the machine; empty without one."""
-    node = host_changes.read(sandbox.folder)
+    node = host_changes.read_changes(sandbox.folder)
     if node is None:
         return {}
     return {sort: [f"{line} ({sort})" for line in lines] for sort, lines in node.left().items()}
@@ -233,9 +234,9 @@ def _write(sandbox: Sandbox, report: Report, progress: Progress) -> None:
     (sandbox.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
     (sandbox.folder / "timeline.svg").write_text(svg(report))
     progress.stop()
-    shown = text(report)
+    shown = report_text(report)
     (sandbox.folder / "report.txt").write_text(shown + "\n")
-    everything, _, verdict = f"\n{text(report, progress.width)}".rpartition("\n")
+    everything, _, verdict = f"\n{report_text(report, progress.width)}".rpartition("\n")
     progress.print(everything)
     progress.print(verdict, "bold green" if report.ok else "bold red")
     progress.print(f"\n{sandbox.folder / 'timeline.svg'}")

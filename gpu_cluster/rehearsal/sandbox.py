@@ -51,9 +51,9 @@ from gpu_cluster.rehearsal.simulators.cloud import Cloud
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,
     controllers,
+    file_of,
     gpu_operator,
     objects,
-    shown,
     startup_taints,
 )
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot
@@ -116,9 +116,7 @@ class Sandbox:
         """Notes about the sandbox for the report: what was derived or omitted."""
         self.real_node: RealNode | None = None
         self._ending = ExitStack()
-        self._joining = threading.Lock()
-        self._cluster_up = self._nodes_made = False
-        self._stopping = False
+        self._foreign: Mapping[str, str] = {}
         self.drop_plugins: Callable[[], None] = lambda: None
         """Drops the waits and connections that would be lost if the engine were killed."""
 
@@ -138,7 +136,7 @@ class Sandbox:
         self.mark = str(self.folder)
         stack_file(self._source, self.stack)
         options = self.options
-        earlier = host_changes.read(self.folder) if holder(self.folder) else None
+        earlier = host_changes.read_changes(self.folder) if holder(self.folder) else None
         self._ending.callback(
             take_over(self.folder, self.stack, kept=options.kept, replace=options.replace)
         )
@@ -157,52 +155,28 @@ class Sandbox:
         self.control_plane = LocalControlPlane(
             self.folder,
             self.processes,
-            on_start=self._cluster_started,
-            on_stop=self._cluster_stops,
             egress=network.egress,
             minor=_minor(self.program.settings),
-        )
-        self.controllers = Controllers(
-            self.folder,
-            self.control_plane,
-            self.processes,
-            network,
-            self.cluster_cache,
-            self.event_log,
-            lambda: self.cloud,
         )
         self.operator = GpuOperator(lambda: self.control_plane.api, self.program.settings)
         self.operator_comes = gpu_operator(self.stack, options.inventories)
         self._note_operator()
-        self._kwok = Kwok(self.folder, self.processes, job_seconds=options.job_seconds)
-        bounds = Bounds(self.control_plane.pki)
-        self._ending.callback(bounds.stop)
-        self._autoscaler = Autoscaler(
+        self.control_plane.follow(self._install_what_is_there)
+        kwok = Kwok(
             self.folder,
             self.processes,
-            bounds=bounds,
-            idle=not options.scaling,
-            absent=self._own_karpenter,
+            self.control_plane.kubeconfig,
+            job_seconds=options.job_seconds,
         )
+        self.control_plane.follow(kwok.start, kwok.stop)
+        bounds = Bounds(self.control_plane.pki)
+        self._ending.callback(bounds.stop)
         self._ending.callback(self.control_plane.stop)
         if options.prestart:
             ahead = threading.Thread(target=self._start_ahead, name="prestart", daemon=True)
             ahead.start()
             self._ending.callback(ahead.join)
         ports = self._start_providers()
-        self.nodes = Nodes(
-            self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
-            self._faults.gpus_late, lambda: hasattr(self, "engine") and self.engine.working,
-            self.operator.labels, startup_taints(self.stack, options.inventories),
-        )  # fmt: skip
-        with self._joining:
-            self._nodes_made = True
-            self._let_nodes_join()
-        if options.here is not None:
-            self._start_real_node(options.here)
-        self._foreign: Mapping[str, str] = {}
-        if not PLATFORMS[self.program.platform].owned:
-            self._wait_for_machines()
         self.engine = Engine(
             self.folder,
             self.program.folder,
@@ -216,12 +190,33 @@ class Sandbox:
                 "engine", operation, what, urn=urn
             ),
         )
+        autoscaler = Autoscaler(
+            self.folder,
+            self.processes,
+            bounds=bounds,
+            idle=not options.scaling,
+            absent=self._own_karpenter,
+        )
+        self.nodes = Nodes(
+            self.control_plane, self.cloud, autoscaler, self.cluster_cache, self.event_log,
+            self._faults.gpus_late, lambda: self.engine.working, self.operator.labels,
+            startup_taints(self.stack, options.inventories),
+        )  # fmt: skip
+        self.control_plane.follow(self.nodes.start, self.nodes.stop)
+        self.controllers = Controllers(
+            self.folder, self.control_plane, self.processes, network, self.cluster_cache,
+            self.event_log, self.cloud,
+        )  # fmt: skip
+        self.control_plane.follow(self.controllers.start, self.controllers.stop)
+        if options.here is not None:
+            self._start_real_node(options.here)
+        if not PLATFORMS[self.program.platform].owned:
+            self._wait_for_machines()
         self.engine.init()
         self._write_description(ports)
 
     def stop(self) -> None:
         """Stops everything, in reverse order of the start."""
-        self._stopping = True
         self._ending.close()
 
     @property
@@ -346,34 +341,15 @@ class Sandbox:
         elif left and PLATFORMS[self.program.platform].cloud is not None:
             self.notes.append(
                 f"driver or devicePlugin of {', '.join(left)} is none, but there is no GPU "
-                f"Operator: gpuOperator: after in {shown(self.stack)} installs it"
+                f"Operator: gpuOperator: after in {file_of(self.stack)} installs it"
             )
 
-    def _cluster_started(self) -> None:
+    def _install_what_is_there(self) -> None:
+        """Installs what an owner's cluster has before the stack."""
         if self.operator_comes == "before":
             self.operator.install()
         if keda.wanted(self.program.settings):
             self.control_plane.define([keda.DEFINITION])
-        self._kwok.start(self.control_plane.kubeconfig)
-        with self._joining:
-            self._cluster_up = True
-            self._let_nodes_join()
-
-    def _let_nodes_join(self) -> None:
-        """Runs once the cluster is up and the cloud has responded. Neither waits for the other,
-        because a platform's simulator may start the cluster itself."""
-        if self._cluster_up and self._nodes_made and not self._stopping:
-            self.nodes.start()
-            self.controllers.start()
-
-    def _cluster_stops(self) -> None:
-        with self._joining:
-            self._cluster_up = False
-        self.controllers.stop()
-        if hasattr(self, "nodes"):
-            self.nodes.stop()
-        self._autoscaler.stop()
-        self._kwok.stop()
 
     def _start_real_node(self, here: "HostNode") -> None:
         self.control_plane.ensure_started()

@@ -54,6 +54,8 @@ def references(settings: Settings[Any]) -> Iterator[str]:
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
     if isinstance(settings.own, EksSettings):
+        if any(pool.args.efa for pool in settings.own.pools.values()):
+            yield images.EFA_PLUGIN.reference
         options = controller(settings.own.cluster)
         if options is not None:
             yield options.image_for(settings.own.cluster.version)

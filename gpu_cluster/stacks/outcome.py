@@ -13,6 +13,10 @@ class ExitCode(IntEnum):
     """The command was completed and found a problem."""
     UNKNOWN = 2
     """The command could not be completed, or the answer is not known."""
+    STOPPED = 3
+    """`gpu-cluster prove` reached a limit or was interrupted; what it had created is deleted."""
+    LEFT = 4
+    """`gpu-cluster prove` could not delete everything that it had created."""
 
 
 Answer = tuple[ExitCode, Mapping[str, Any], str]

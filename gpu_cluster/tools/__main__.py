@@ -6,7 +6,7 @@ import sys
 
 from gpu_cluster import tools
 from gpu_cluster.tools import on_machine
-from gpu_cluster.tools.build import build
+from gpu_cluster.tools.build import build_programs
 from gpu_cluster.tools.programs import PROGRAMS, ToolError, program
 
 
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     try:
         if asked.command == "build":
-            build(_wanted(asked.names))
+            build_programs(_wanted(asked.names))
         elif asked.command == "path":
             print(tools.pulumi()[0] if asked.name == "pulumi" else tools.binary(asked.name))
         else:

@@ -17,7 +17,7 @@ from gpu_cluster.tools.programs import BUILD_FLAGS, SPEED_FLAGS, Program, ToolEr
 HEARTBEAT = 30.0
 
 
-def build(programs: Sequence[Program]) -> None:
+def build_programs(programs: Sequence[Program]) -> None:
     """Builds those of the programs that the cache lacks."""
     missing = [program for program in programs if not where(program).is_dir()]
     if missing:

@@ -99,7 +99,7 @@ def shortened(definition: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def text(name: str) -> str:
+def definitions_text(name: str) -> str:
     """The text of a program's file: one definition per line."""
     head = document(name)
     lines = [json.dumps(crd, separators=(",", ":")) for crd in head.pop("definitions")]
@@ -150,7 +150,7 @@ def main() -> int:
     try:
         for name in PROGRAMS:
             file = FOLDER / f"{name}.json"
-            file.write_text(text(name))
+            file.write_text(definitions_text(name))
             print(f"{file.relative_to(HERE.parents[1])}: {document(name)['source']}")
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)

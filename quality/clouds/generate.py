@@ -38,9 +38,9 @@ def models() -> list[str]:
     """Reads the installed models of AWS's APIs, and what its provider adds; returns a line for
     each change."""
     rows = {token: aws_models.row(token) for token in aws_models.names_of()}
-    changes = update("aws", "models", aws_models.source(), rows)
+    changes = update_facts("aws", "models", aws_models.source(), rows)
     known_ = {token: aws_provider.row(token) for token in aws_provider.arguments()}
-    return changes + update("aws", "provider", aws_provider.SOURCE, known_)
+    return changes + update_facts("aws", "provider", aws_provider.SOURCE, known_)
 
 
 def of_definitions(folder: Path) -> list[str]:
@@ -48,7 +48,7 @@ def of_definitions(folder: Path) -> list[str]:
     about = definitions.source(folder)
     found = {token: definitions.row(folder, token) for token in _types("gcp")}
     rows = {token: row for token, row in found.items() if row is not None}
-    return update("google", "definitions", about, rows)
+    return update_facts("google", "definitions", about, rows)
 
 
 def of_plugin(package: str) -> list[str]:
@@ -56,16 +56,16 @@ def of_plugin(package: str) -> list[str]:
     found = official.installed(package)
     if found.program is None:
         raise CheckError(found.why)
-    schema = plugin_schema.ask(found.program)
+    schema = plugin_schema.ask_schema(found.program)
     rows = {token: plugin_schema.row(schema, token) for token in _types(package)}
-    return update(facts.FILES[package], "schema", plugin_schema.source(schema), rows)
+    return update_facts(facts.FILES[package], "schema", plugin_schema.source(schema), rows)
 
 
 def _types(package: str) -> list[str]:
     return [token for token in sorted(facts.types()) if token.startswith(f"{package}:")]
 
 
-def update(
+def update_facts(
     cloud: str,
     source: str,
     about: str,

@@ -20,7 +20,8 @@ _HEAD = """\
 # Written by `python -m quality clouds --autoscaler FOLDER`, not by hand: GKE's machine families,
 # and the machine types that include GPUs. `boot` and `attach`: disk types of nodes that are not
 # confidential; `gigantic`: huge pages of 1 GiB; `ssds`: local SSDs that a machine always has,
-# `ssd_gib`: the size of each. `gib`: the memory of machines without accelerators.
+# `ssd_gib`: the size of each. `counts`: how many others can have, or all of a family. `gib`: the
+# memory of machines without accelerators.
 # `reserved`: physical and reserved bytes, for GKE's newest version.
 """
 _FAMILY = re.compile(
@@ -32,7 +33,7 @@ _MACHINE = re.compile(
 )
 
 
-def write(folder: Path) -> list[str]:
+def write_families(folder: Path) -> list[str]:
     """Reads a checkout, or a bare one, of the autoscaler; returns the file's name if it changed.
     Raises CheckError if it is none."""
     revision = _git(folder, "rev-parse", "HEAD").strip()
@@ -43,11 +44,13 @@ def write(folder: Path) -> list[str]:
     families: dict[str, Any] = {}
     machines: dict[str, Any] = {}
     memory: dict[str, float] = {}
+    counts: dict[str, list[int]] = {}
     for body in _FAMILY.findall(code):
         name = re.search(r'name:\s+"([^"]+)"', body)
         assert name
         families[name[1]] = _family(body, constants)
         machines |= dict(_machines(body, constants))
+        counts |= _counts(name[1], body)
         if not re.match(r"ct\d|tpu", name[1]):
             memory |= {row[0]: float(row[2]) for row in _MACHINE.findall(body)}
     for key, gib in re.findall(
@@ -56,7 +59,8 @@ def write(folder: Path) -> list[str]:
         families[key.lower()]["ssd_gib"] = int(gib)
     reserved = _reserved(_git(folder, "show", "HEAD:config/os-reserved.yaml"))
     gib = {name: value for name, value in memory.items() if name not in machines}
-    rows = {"families": families, "machines": machines, "gib": gib, "reserved": reserved}
+    rows = {"families": families, "machines": machines, "counts": counts, "gib": gib}
+    rows["reserved"] = reserved
     before = yaml.safe_load(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     if rows.items() <= before.items():
         return []
@@ -100,6 +104,19 @@ def _family(body: str, constants: Mapping[str, str]) -> dict[str, Any]:
     if nodes := re.search(r"maxCompactPlacementNodes:\s+(?:int64\()?(\d+)", body):
         row["compact_nodes"] = int(nodes[1])
     return row | {"numa": re.search(r"numaAlignmentUnsupported:\s+true", body) is None}
+
+
+def _counts(family: str, body: str) -> dict[str, list[int]]:
+    """The numbers of local SSDs that machine types can have, or the family if all have the same."""
+    counts = {
+        row[0]: [int(count) for count in listed[1].split(",")]
+        for row in _MACHINE.findall(body)
+        if (listed := re.search(r"withAllowedEphemeralLocalSsdCounts\(([\d, ]+)\)", row[3]))
+    }
+    shared = next(iter(counts.values()), [])
+    if shared and all(count == shared for count in counts.values()):
+        return {family: shared}
+    return {name: count for name, count in counts.items() if re.match("[ag]", name)}
 
 
 def _disks(body: str, field: str, constants: Mapping[str, str]) -> list[str]:

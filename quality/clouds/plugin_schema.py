@@ -16,7 +16,7 @@ _MOST_BYTES = 512 << 20
 Node = Mapping[str, Any]
 
 
-def ask(program: Path) -> Node:
+def ask_schema(program: Path) -> Node:
     """The plugin's response to GetSchema. Raises CheckError."""
     options = [("grpc.max_receive_message_length", _MOST_BYTES)]
     with (

@@ -29,7 +29,7 @@ _COLUMNS = {
 """Heading -> the measures that may be in that column."""
 
 
-def write(files: Sequence[Path]) -> None:
+def write_measurements(files: Sequence[Path]) -> None:
     """Stores the measurements in the files, then fills the section. Raises CheckError if a file is
     not a measurement; then none is stored."""
     for document in [document for file in files for document in _read(file)]:

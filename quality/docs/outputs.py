@@ -36,6 +36,13 @@ _OWN: Mapping[str, str] = {
 }
 """Fields of `gpuPools` that no attribute of a pool has under the same name."""
 
+_OPTIONAL: Mapping[str, Mapping[str, Any]] = {
+    "runtime_class": {"runtimeClass": "nvidia"},
+    "extended_resources": {"extendedResources": {"rdma/hca": 8}},
+    "efa": {"instanceTypes": ["g5.8xlarge"], "zones": ["us-east-1a"], "efa": True},
+}
+"""Field of a pool's settings -> settings with which its output has more."""
+
 
 def markdown() -> str:
     """The page's text."""
@@ -63,9 +70,9 @@ def contracts() -> Mapping[str, list[Mapping[str, Any]]]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for platform, _, _, kind, given in drivers():
         found.setdefault(platform, []).append(pool_of(kind, given).contract())
-        if hasattr(kind, "runtime_class"):
-            with_class = pool_of(kind, {**given, "runtimeClass": "nvidia"})
-            found[platform].append(with_class.contract())
+        for field, more in _OPTIONAL.items():
+            if hasattr(kind, field):
+                found[platform].append(pool_of(kind, {**given, **more}).contract())
     return found
 
 

@@ -17,10 +17,11 @@ from typing import Any, Final
 from gpu_cluster.components import plugin
 from gpu_cluster.components.cluster import Toleration
 from gpu_cluster.components.platforms import PLATFORMS
-from gpu_cluster.components.schema.decode import OUTPUT, annotations, camel
+from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.components.schema.limits import unwrapped
+from gpu_cluster.components.schema.outputs import NAMED, OUTPUT
 from gpu_cluster.components.settings.blocks import BLOCKS
-from gpu_cluster.components.stack import GpuStack
+from gpu_cluster.components.stack import GpuStack, GpuStackArgs
 from gpu_cluster.tools.sections import ROOT
 from quality.docs import outputs
 from quality.keys import meanings
@@ -58,8 +59,6 @@ class _Types:
         for field in (field for field in dataclasses.fields(kind) if field.init):
             key = camel(field.name)
             value = self._value(hints[field.name], f"{name}{key[0].upper()}{key[1:]}")
-            if OUTPUT in annotations(kind, field.name):
-                del value["plain"]
             if meaning := texts.get(field.name):
                 value["description"] = meaning
             properties[key] = value
@@ -70,7 +69,7 @@ class _Types:
 
     def _value(self, hint: Any, name: str) -> Spec:
         """The type of a key's values; `name`: the enum's, if it is one."""
-        hint, _ = unwrapped(hint)
+        hint, marks = unwrapped(hint)
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Literal:
             values = [{"name": _member(value), "value": value} for value in inner]
@@ -79,15 +78,22 @@ class _Types:
         if origin is Mapping:
             return _plain({"type": "object", "additionalProperties": self._value(inner[1], name)})
         if origin is Sequence:
-            return _plain({"type": "array", "items": self._value(inner[0], name)})
+            items = self._value(inner[0], name)
+            if NAMED in marks:
+                plain = _plain({"type": "array", "items": _plain(items)})
+                by_name = _plain({"type": "object", "additionalProperties": items})
+                return _plain({"oneOf": [plain, by_name]})
+            return _plain({"type": "array", "items": items})
         if dataclasses.is_dataclass(hint):
             return _plain(self.record(typing.cast("type", hint)))
-        return _plain({"type": _TYPES[hint]})
+        spec = {"type": _TYPES[hint]}
+        return spec if OUTPUT in marks else _plain(spec)
 
     def inferred(self, value: Any) -> Spec:
         """The type of an output's value."""
         if isinstance(value, dict):
-            return {"type": "object", "additionalProperties": {"type": "string"}}
+            kind = _TYPES[type(next(iter(value.values())))]
+            return {"type": "object", "additionalProperties": {"type": kind}}
         if isinstance(value, list):
             item = value[0]
             toleration = isinstance(item, dict)
@@ -121,6 +127,7 @@ def schema() -> Spec:
         if block.names is not None:
             value = {"type": "object", "additionalProperties": value}
         inputs[key] = value | {"description": _description(block.args)}
+    inputs["prefix"] = {"type": "string", "description": meanings(GpuStackArgs)["prefix"]}
     results = _outputs(types)
     component = {
         "isComponent": True,
@@ -128,7 +135,7 @@ def schema() -> Spec:
         "inputProperties": {key: _plain(value) for key, value in inputs.items()},
         "requiredInputs": ["cluster"],
         "properties": results,
-        "required": sorted(results),
+        "required": sorted(results.keys() - {"certificateAuthority"}),
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return {
@@ -183,7 +190,7 @@ def _member(value: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in re.split("[^a-zA-Z0-9]", value))
 
 
-def text() -> str:
+def package_schema_text() -> str:
     """The schema in the file's format: a line for each property."""
     return f"{_lines(schema(), depth=4)}\n"
 

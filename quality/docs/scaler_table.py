@@ -16,7 +16,7 @@ import yaml
 from gpu_cluster.components.scalers import SCALERS, Scaler
 from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.settings.load import from_config
-from quality.faults.changes import apply
+from quality.faults.changes import apply_changes
 
 _TABLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = yaml.safe_load(
     Path(__file__).with_name("scaler_stacks.yaml").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def accepted(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> bool:
         config[f"{NAMESPACE}:cluster"]["scaler"] = scaler.setting
     if "gpuPools.fallback" in change:
         config[f"{NAMESPACE}:gpuPools"]["gpu"].pop("capacityType", None)
-    apply(config, copy.deepcopy(change))
+    apply_changes(config, copy.deepcopy(change))
     flat = {
         key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()
     }

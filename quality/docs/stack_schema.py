@@ -17,7 +17,8 @@ from gpu_cluster.components.eks.regions import REGION
 from gpu_cluster.components.gke.sign_in import PROJECT
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
 from gpu_cluster.components.schema.decode import camel
-from gpu_cluster.components.schema.limits import fragment, pattern, unwrapped
+from gpu_cluster.components.schema.limits import DNS_LABEL, fragment, pattern, unwrapped
+from gpu_cluster.components.schema.outputs import NAMED
 from gpu_cluster.components.settings.blocks import BLOCKS, ENTRY_NAMES
 from gpu_cluster.stacks.definition.files import KEYS
 from gpu_cluster.tools.sections import REFERENCE
@@ -88,7 +89,7 @@ def schema() -> Schema:
 def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
     """(platform or "", config key) -> the schema of its value."""
     for platform, row in PLATFORMS.items():
-        cluster = record(row.settings.CLUSTER)
+        cluster = dataclass_schema(row.settings.CLUSTER)
         written = {"platform": {"const": platform.removesuffix("-existing")}}
         cluster["properties"] = written | cluster["properties"]
         cluster["required"] = ["platform", *cluster.get("required", ())]
@@ -99,7 +100,7 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
         yield (platform, "gpuPools"), pools
     for key, block in BLOCKS.items():
         named = block.names is not None
-        yield ("", key), _named(key, block.args) if named else record(block.args)
+        yield ("", key), _named(key, block.args) if named else dataclass_schema(block.args)
 
 
 def _named(key: str, kind: type) -> Schema:
@@ -107,7 +108,7 @@ def _named(key: str, kind: type) -> Schema:
     return {
         "type": "object",
         "propertyNames": fragment(ENTRY_NAMES[key], "Length"),
-        "additionalProperties": record(kind),
+        "additionalProperties": dataclass_schema(kind),
     }
 
 
@@ -130,7 +131,7 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     return {"if": {"required": [CLUSTER], "properties": {CLUSTER: named}}, "then": then}
 
 
-def record(kind: type) -> Schema:
+def dataclass_schema(kind: type) -> Schema:
     """The schema of a dataclass: its keys, and no others."""
     hints = typing.get_type_hints(kind, include_extras=True)
     meanings = keys.meanings(kind)
@@ -165,9 +166,14 @@ def _value(hint: Any) -> Schema:
         return {"type": "object", "additionalProperties": inner_} | named | limit
     if origin is Sequence:
         inner_ = _value(inner[0])
+        if NAMED in limits:
+            names = {"propertyNames": fragment([DNS_LABEL], "Length")}
+            by_name = {"type": "object", "additionalProperties": inner_} | names
+            named_limit = {"minProperties": 1} if "minItems" in limit else {}
+            return {"anyOf": [{"type": "array", "items": inner_} | limit, by_name | named_limit]}
         return {"type": "array", "items": inner_} | limit
     if dataclasses.is_dataclass(hint):
-        return record(typing.cast("type", hint)) | limit
+        return dataclass_schema(typing.cast("type", hint)) | limit
     if hint is str:
         return _text(limit)
     if "enum" in limit:
@@ -198,6 +204,6 @@ def _default(field: "dataclasses.Field[Any]") -> Schema:
     return {"default": value} if isinstance(value, str | bool | int | float) else {}
 
 
-def text() -> str:
+def stack_schema_text() -> str:
     """The schema in the file's format."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"

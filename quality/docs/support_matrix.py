@@ -32,6 +32,8 @@ class Supported(Protocol):
     """Kind of nodes, if there are several, and the settings of a pool whose GPUs can be shared."""
     PLUGIN: str
     """Who runs the device plugin if neither this stack nor somebody else does."""
+    LOCATED: Sequence[str]
+    """The machine types whose zones the catalog has."""
 
 
 def supported() -> Iterator[tuple[str, type, Supported]]:
@@ -108,13 +110,9 @@ def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) 
 
 
 def _located() -> Iterator[tuple[str, str]]:
-    for platform, machines in (("gke", MACHINE_TYPES), ("eks", INSTANCE_TYPES)):
-        names = [
-            f"`{name}`"
-            for name, row in machines.items()
-            if row.located and not (platform == "gke" and row.uncertain)
-        ]
-        yield platform, ", ".join(names)
+    for platform, _, rows in supported():
+        if rows.LOCATED:
+            yield platform, ", ".join(f"`{name}`" for name in rows.LOCATED)
 
 
 def _unsupported() -> Iterator[tuple[str, ...]]:

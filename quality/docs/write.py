@@ -23,9 +23,9 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     alerts.PAGE: alerts.markdown,
     commands.PAGE: commands.markdown,
     outputs.PAGE: outputs.markdown,
-    package_schema.FILE: package_schema.text,
+    package_schema.FILE: package_schema.package_schema_text,
     policies.PAGE: policies.markdown,
-    stack_schema.FILE: stack_schema.text,
+    stack_schema.FILE: stack_schema.stack_schema_text,
     support_matrix.PAGE: support_matrix.markdown,
 }
 """Page -> the function that returns its text; the pages of config keys are written in addition."""
@@ -33,9 +33,9 @@ SHOWN = ("pulumi up", "pulumi destroy")
 """Steps of a rehearsal that the README shows."""
 
 
-def write() -> None:
+def write_pages() -> None:
     """Writes the pages that are generated from code."""
-    keys.write()
+    keys.write_keys()
     for page, markdown in PAGES.items():
         page.write_text(markdown())
 

@@ -136,10 +136,11 @@ def table(platform: str, stack: str) -> Table:
     scopes = (stack,) if stack in MORE else (platform, stack, "all")
     rows = [parts[scope] for scope in scopes if scope in parts]
     changes = [_change(dict(to)) for row in rows for to in row.get("value", ())]
-    start, not_here, not_applied = (
+    start, skipped, not_applied = (
         {key: value for row in rows for key, value in row.get(part, {}).items()}
         for part in ("start", "skip", "preview_only")
     )
+    not_here = {pod: why for key, why in skipped.items() for pod in _of_pods(key)}
     silent = {
         pod: why
         for key, why in document()["effects"][platform].get("skip", {}).items()
@@ -192,9 +193,9 @@ def derived(platform: str, file: Path, along: Mapping[str, Mapping[str, Any]]) -
             given |= along.get(block, {})
             change = Change(key=setting.key, to={setting.key: value}, given=given)
             after = copy.deepcopy(config)
-            apply(after, change.given)
+            apply_changes(after, change.given)
             start = _read(platform, block, _block(after, block))
-            apply(after, change.to)
+            apply_changes(after, change.to)
             if _read(platform, block, _block(after, block)) in (None, start or now):
                 continue
             # Without the change, the settings may refuse what it needs.
@@ -208,7 +209,7 @@ def running(platform: str, file: Path, also: Mapping[str, Any]) -> Iterator[Chan
     with what the pods may name (`also`): one with the values that follow from the block's fields,
     and one for each listed entry (`pods`) that it has keys of."""
     pods, config = document()["pods"], _loaded(file.read_text())["config"]
-    apply(config, given := also.get("start", {}))
+    apply_changes(config, given := also.get("start", {}))
     first, *_, last = [*config["gpu-cluster:gpuPools"].items()] * 2
     needed = {**pods["start"], "pool": first[0], "pools": [first[0], "second"]}
     others = {key: value for key, value in also.items() if key != "start"}
@@ -231,10 +232,11 @@ def running(platform: str, file: Path, also: Mapping[str, Any]) -> Iterator[Chan
 
 
 def _values(platform: str, setting: Setting) -> list[Any]:
-    """A required setting's example, or else values that it can have without others."""
+    """A required setting's example, or else values, not its default, that need no others."""
     if setting.example:
         return [yaml.safe_load(setting.example)]
-    return [value for value, needs in tries(platform, setting) if not needs]
+    found = tries(platform, setting)
+    return [value for value, needs in found if not needs and value != setting.default]
 
 
 def _accepted(
@@ -247,7 +249,7 @@ def _accepted(
         value = {key: values[0] for key, values in entry.items() if values}
         to = {block: {"new": value} if block in NAMED else value, **also}
         after = copy.deepcopy(config)
-        apply(after, copy.deepcopy(to))
+        apply_changes(after, copy.deepcopy(to))
         try:
             from_config(flat(with_kubeconfig(after, NOWHERE)), ROOT)
             return to
@@ -413,7 +415,7 @@ class _Standing:
 def changed(stack_file: str, to: Mapping[str, Any]) -> str:
     """A stack file's text with these keys set."""
     document = _loaded(stack_file)
-    apply(document["config"], to)
+    apply_changes(document["config"], to)
     return yaml.safe_dump(document, sort_keys=False)
 
 
@@ -422,7 +424,7 @@ def _loaded(stack_file: str) -> Any:
     return json.loads(json.dumps(yaml.load(stack_file, loader)))  # without shared objects
 
 
-def apply(config: dict[str, Any], to: Mapping[str, Any]) -> None:
+def apply_changes(config: dict[str, Any], to: Mapping[str, Any]) -> None:
     """Sets keys of a stack file's config; in blocks with named entries, those of the first."""
     for key, value in to.items():
         room, *path = key.split(".")

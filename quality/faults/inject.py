@@ -14,8 +14,8 @@ from gpu_cluster.stacks.definition.files import SAMPLES, use_examples
 from gpu_cluster.stacks.outcome import ExitCode
 from gpu_cluster.tools.sections import IMMUTABLE, RELIABILITY, fill
 from quality.faults.changes import MORE
-from quality.faults.table import document, markdown, read, replacements, summary
-from quality.faults.workers import Part, parts_of, run
+from quality.faults.table import document, markdown, parse_results, replacements, summary
+from quality.faults.workers import Part, parts_of, run_parts
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
@@ -34,9 +34,9 @@ def inject(
     """
     every = _every()
     parts = [part for part in every if not work or _name(part) in work]
-    earlier, spent = read(FILE.read_text()) if work and FILE.is_file() else ([], 0.0)
+    earlier, spent = parse_results(FILE.read_text()) if work and FILE.is_file() else ([], 0.0)
     began = time.monotonic()
-    latest = run(
+    latest = run_parts(
         parts, FILE.parent, plugins=plugins, workers=workers, until=began + minutes * 60, log=_log
     )
     spent += (time.monotonic() - began) / 60

@@ -30,7 +30,7 @@ ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
 PLACES = ("sourcePosition", "stackTrace")
 
 
-def write(tag: str, stacks: Sequence[str]) -> ExitCode:
+def write_states(tag: str, stacks: Sequence[str]) -> ExitCode:
     """Writes the states of these stacks, by default of every sample, as the tag creates them.
 
     Raises StackError if there is no such tag; a failing update is a finding.

@@ -28,7 +28,7 @@ def document(results: Sequence[Result], minutes: float) -> str:
     return json.dumps({"minutes": round(minutes, 1), "parts": list(map(asdict, results))}, indent=1)
 
 
-def read(text: str) -> tuple[list[Result], float]:
+def parse_results(text: str) -> tuple[list[Result], float]:
     """The results in a document, and its minutes."""
     found = json.loads(text)
     results = [

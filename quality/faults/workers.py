@@ -63,7 +63,7 @@ def parts_of(stack: str) -> list[Part]:
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 
 
-def run(
+def run_parts(
     parts: Sequence[Part],
     folder: Path,
     *,

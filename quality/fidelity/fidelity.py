@@ -24,7 +24,7 @@ from quality.fidelity.cases import Case, all_cases
 from quality.fidelity.compare import Answer, compared
 from quality.fidelity.declared import declared
 from quality.fidelity.packages import PACKAGES
-from quality.fidelity.page import RESULTS, write
+from quality.fidelity.page import RESULTS, write_fidelity
 from quality.fidelity.questions import Plugin, official
 
 REASONS = Path(__file__).with_name("reasons.yaml")
@@ -59,7 +59,7 @@ class Difference:
         return found
 
 
-def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Said:
+def compare_plugins(package: str, program: Path, *, most: int | None, docs: bool) -> Said:
     """Queries both plugins; `most` cases, spread over all, or all. Raises CheckError."""
     of, began = PACKAGES[package], time.monotonic()
     cases = list(spread(list(all_cases(of, declared(package))), most))
@@ -78,7 +78,7 @@ def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Sai
     if docs:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{package}.json").write_text(json.dumps(document, indent=1) + "\n")
-        write()
+        write_fidelity()
     failed = unexplained or stale or document["same but for versions"] < GOAL
     return ExitCode.FINDING if failed else ExitCode.OK, document, "\n".join(_text(document))
 

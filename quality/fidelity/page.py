@@ -12,7 +12,7 @@ RESULTS = DOCS / "measured" / "fidelity"
 PAGE = REFERENCE / "plugin-fidelity.md"
 
 
-def write() -> None:
+def write_fidelity() -> None:
     """Writes the page for all packages with a result."""
     PAGE.write_text(markdown())
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gpu_cluster.components.catalog.data_sheets import DATA_SHEETS
+from gpu_cluster.components.gpu.acceptance_program.all_reduce import NODES_SECONDS
 from gpu_cluster.components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
 from tests.program.environments import (
@@ -65,6 +66,50 @@ def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> No
     assert asked["expected"] == models
     assert asked["pool"] == pool_of(stack)
     assert [sheet["model"] for sheet in asked["sheets"]] == list(DATA_SHEETS)
+
+
+def test_the_pods_of_several_nodes_meet_by_name() -> None:
+    """Each on its own node, with all adapters of the pool's nodes; no other pod reaches them."""
+    values = values_of("train")
+    pool = pool_of("train")
+    kind = {"instanceTypes": ["p5.48xlarge"], "efa": True, "zones": ["us-east-1a"], "maxNodes": 4}
+    values["gpu-cluster:gpuPools"] = {pool: kind}
+    for block in ("workloads", "services", "trainingJobs", "batch", "monitoring"):
+        values.pop(f"gpu-cluster:{block}", None)
+    values["gpu-cluster:gpuTest"] = {"pools": [pool], "image": IMAGE, "nodes": 3}
+    found = recorded(values)
+    job, name = job_of(found, "train")["spec"], f"gpu-test-{pool}"
+    assert (job["completionMode"], job["completions"], job["parallelism"]) == ("Indexed", 3, 3)
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"] == {
+        "nvidia.com/gpu": "8",
+        "vpc.amazonaws.com/efa": "32",
+    }
+    env = {row["name"]: row.get("value") for row in container["env"]}
+    assert env["MASTER_ADDR"] == f"{name}-0.{pod['subdomain']}"
+    assert env["FI_PROVIDER"] == "efa"
+    (spread,) = pod["topologySpreadConstraints"]
+    assert (spread["maxSkew"], spread["minDomains"]) == (1, 3)
+    labels = job["template"]["metadata"]["labels"]
+    assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+    service = found.one("kubernetes:core/v1:Service", name).inputs["spec"]
+    assert pod["subdomain"] == name
+    assert service["clusterIP"] == "None"
+    assert service["publishNotReadyAddresses"]
+    policy = found.one("kubernetes:networking.k8s.io/v1:NetworkPolicy", name).inputs["spec"]
+    for selector in (
+        service["selector"],
+        policy["podSelector"]["matchLabels"],
+        policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+    data = found.one(CONFIG_MAP, name).inputs["data"]
+    assert json.loads(data["request.json"])["network"] == 400
+    # It may wait for the others after its own test, and its failure does not end theirs.
+    assert pod["activeDeadlineSeconds"] >= 1800 + NODES_SECONDS
+    assert "backoffLimit" not in job
+    assert job["backoffLimitPerIndex"] == 0
 
 
 def test_a_pod_has_the_pool_s_runtime_class() -> None:

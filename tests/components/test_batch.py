@@ -19,6 +19,7 @@ from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
 from gpu_cluster.components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
 from gpu_cluster.components.eks.karpenter_args import Scaler
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
+from gpu_cluster.components.gpu.pod_args import EnvFromArgs
 from gpu_cluster.components.gpu.prerequisites import Prerequisites
 from gpu_cluster.components.gpu.resources_args import ResourcesArgs
 from gpu_cluster.components.gpu.workload import GpuWorkload
@@ -412,6 +413,11 @@ def test_workers_bring_the_driver_where_nobody_else_does() -> None:
         "name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True,
     }  # fmt: skip
     assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in worker["env"]
+    own = EnvFromArgs(config_map="a", key="b", name="LD_LIBRARY_PATH")
+    jobs = {"ddp": dataclasses.replace(TRAINING, queue=None, env_from=[own])}
+    _, pod = job_set(record(lambda: declared(args, jobs, cluster([bare]))))
+    names = [variable["name"] for variable in pod["containers"][0]["env"]]
+    assert names.count("LD_LIBRARY_PATH") == 1
 
 
 def test_nothing_empty_is_in_a_custom_resource() -> None:

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.catalog.gke import MACHINE_TYPES
 from gpu_cluster.components.cluster import GPU_TAINT
-from gpu_cluster.components.gke.classes import local_ssds
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
@@ -65,6 +63,19 @@ def test_a_fallback_is_the_order_of_the_priorities() -> None:
     ]
     assert {rule["maxRunDurationSeconds"] for rule in spec["priorities"]} == {86_400}
     assert spec["activeMigration"] == {"optimizeRulePriority": True}
+
+
+def test_on_demand_nodes_of_a_class_use_any_reservation_first() -> None:
+    """Spot nodes use none; on Standard and on Autopilot."""
+    order = ("spot", "on-demand")
+    standard = spec_of(fallback=order, any_reservation=True)
+    args = GkeAutopilotPoolArgs(
+        accelerator="nvidia-l4", gpus_per_node=1, fallback=order, any_reservation=True
+    )
+    for spec in (standard, args.class_spec("pool")):
+        assert [rule.get("reservations") for rule in spec["priorities"]] == [
+            None, {"affinity": "AnyBestEffort"},
+        ]  # fmt: skip
 
 
 def test_a_reservation_of_one_zone_leaves_the_other_choices_all_zones() -> None:
@@ -199,10 +210,11 @@ def test_a_reservation_on_autopilot_has_the_machines_local_ssds(
     assert {key: rule[key] for key in keys if key in rule} == fields
 
 
-def test_a4x_has_fewer_and_larger_local_ssds() -> None:
-    """Four of 3,000 GiB, unlike the 375 GiB of all others."""
-    assert local_ssds(MACHINE_TYPES["a4x-highgpu-4g"]) == {"localSSDCount": 4}
-    assert local_ssds(MACHINE_TYPES["a4-highgpu-8g"]) == {"localSSDCount": 32}
+def test_every_choice_of_a_class_has_the_local_ssds_of_its_pool() -> None:
+    """Also those that are not reserved."""
+    order = ("spot", "on-demand")
+    spec = spec_of(machine_type="g2-standard-24", local_storage="ephemeral", fallback=order)
+    assert [rule["storage"]["localSSDCount"] for rule in spec["priorities"]] == [2, 2]
 
 
 def test_pods_on_autopilot_select_only_the_class() -> None:

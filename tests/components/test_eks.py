@@ -44,14 +44,14 @@ def test_without_a_public_endpoint_every_network_comes_to_the_private_one() -> N
 @pytest.mark.parametrize(
     ("instance_type", "workers", "warned"),
     [
-        ("p5.48xlarge", 2, ["this stack does not set up EFA (32 interfaces)"]),
+        ("p5.48xlarge", 2, ["set efa: true for its 32 EFA interfaces"]),
         ("p5.48xlarge", 1, []),
         ("g4dn.xlarge", 2, []),
         ("g5g.xlarge", 1, ["does not watch GPUs on arm64"]),
         (
             "p6e-gb200.36xlarge",
             2,
-            ["secondary source", "does not watch GPUs", "does not set up IMEX", "not set up EFA"],
+            ["secondary source", "does not watch GPUs", "does not set up IMEX", "set efa: true"],
         ),
     ],
 )

@@ -106,6 +106,31 @@ def test_a_node_boots_from_a_disk_that_its_machine_takes(
     assert in_zone(args).inputs["nodeConfig"]["diskType"] == disk
 
 
+SSDS = "nodeConfig.ephemeralStorageLocalSsdConfig"
+
+
+@pytest.mark.parametrize(
+    ("pool", "sent", "ignored"),
+    [
+        ({"machine_type": "g2-standard-24", "local_storage": "block"},
+         {"localNvmeSsdBlockConfig": {"localSsdCount": 2}}, False),
+        ({"machine_type": "a2-highgpu-1g", "local_storage": "ephemeral", "local_ssd_count": 4},
+         {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 4}}, False),
+        ({"machine_type": "a3-highgpu-8g", "local_storage": "block"},
+         {"localNvmeSsdBlockConfig": {"localSsdCount": 16}}, False),
+        ({"machine_type": "a3-highgpu-8g"}, {}, True),
+    ],
+)  # fmt: skip
+def test_gke_uses_local_ssds_as_the_pool_says(
+    pool: dict[str, Any], sent: dict[str, Any], *, ignored: bool
+) -> None:
+    """What it does with those of a machine by itself does not count as a difference."""
+    declared = pool_of(GkeGpuNodePoolArgs(**pool))
+    config = declared.inputs["nodeConfig"]
+    assert {key: config[key] for key in config if "Ssd" in key} == sent
+    assert (SSDS in declared.ignore_changes) is ignored
+
+
 def test_a_pool_of_a_zonal_cluster_goes_where_its_gpu_is() -> None:
     """The control plane is in one zone; nodes may be in any of the region."""
     args = GkeGpuNodePoolArgs(machine_type="g4-standard-48", zones=["us-central1-f"])
@@ -123,6 +148,14 @@ def test_a_reservation_is_looked_for_in_the_zones_that_are_named() -> None:
     pool = declare({"pool": args}, location="us-central1").one(NODE_POOL, "pool")
     assert pool.inputs["nodeLocations"] == ["us-central1-a", "us-central1-b"]
     assert pool.inputs["nodeConfig"]["reservationAffinity"]["values"] == ["mine"]
+
+
+def test_any_reservation_is_one_that_nobody_names() -> None:
+    """GKE buys a node if there is none: it is an on-demand node all the same."""
+    args = GkeGpuNodePoolArgs(machine_type="a2-highgpu-1g", any_reservation=True)
+    config = pool_of(args).inputs["nodeConfig"]
+    assert config["reservationAffinity"] == {"consumeReservationType": "ANY_RESERVATION"}
+    assert config["spot"] is False
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,8 @@ def lines(
         ({"managed_prometheus": False}, {"runs": Runs(metrics="exporter")},
             "monitoring: Google's managed Prometheus, which collects the metrics, is off"),
         ({}, {"network": GkeExistingNetworkArgs(vpc="other")},
-            "network.vpc: platform is in projects/my-project/global/networks/main"),
+            "network.vpc: platform is in projects/my-project/global/networks/main; name that "
+            "network, and its project"),
         ({"limits": {"cpu": 4, "memory": 640, "nvidia-tesla-t4": 2}}, {},
             "gpuPools: at maxNodes the pools have 8 of cpu, and node auto-provisioning limits the "
             "whole of platform to 4"),

@@ -9,6 +9,7 @@ import pytest
 
 from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
 from gpu_cluster.components.gpu.driver import DriverInstaller
+from gpu_cluster.components.gpu.pod_args import EnvFromArgs
 from gpu_cluster.components.gpu.workload import GpuWorkload
 from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from tests.components.recording import Recording, Registration, record
@@ -137,6 +138,9 @@ def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
         {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
     ]
     assert container["env"] == [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]
+    own = EnvFromArgs(config_map="a", key="b", name="LD_LIBRARY_PATH")
+    (variable,) = workload(given, env_from=[own])["containers"][0]["env"]
+    assert "valueFrom" in variable
     assert workload(given, driver_libraries="/opt/nvidia")["volumes"][0]["hostPath"]["path"] == (
         "/opt/nvidia"
     )

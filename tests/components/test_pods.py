@@ -506,3 +506,30 @@ def test_a_namespace_that_exists_is_named_and_not_created(stack: str) -> None:
     assert [each.inputs["metadata"]["namespace"] for each in patched] == ["own"]
     account = found.one("kubernetes:core/v1:ServiceAccount", "trainer")
     assert account.inputs["metadata"]["namespace"] == "team"
+
+
+def test_a_pod_requests_the_devices_that_the_user_names() -> None:
+    """As limits, for which Kubernetes needs no request; in a training job and in a workload. A
+    queue does not count them."""
+    values = copy.deepcopy(values_of("onprem"))
+    devices = {"rdma/hca": 8, "vpc.amazonaws.com/efa": 4}
+    values["gpu-cluster:gpuPools"]["gpus"]["extendedResources"] = devices
+    workload = values["gpu-cluster:workloads"]["gpu-k8s"] | {"extendedResources": {"rdma/hca": 1}}
+    found = declared(
+        "onprem",
+        gpuPools=values["gpu-cluster:gpuPools"],
+        workloads={"gpu-k8s": workload},
+        batch={
+            "jobSet": True,
+            "queues": {"all": {"pools": ["gpus"], "nominalQuota": {"gpus": 9}}},
+        },
+        job={"queue": "all", "extendedResources": {"vpc.amazonaws.com/efa": 4}},
+    )
+    (worker,) = pod(found)["spec"]["containers"]
+    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "9", "vpc.amazonaws.com/efa": "4"}
+    assert not [row for row in worker["env"] if row["name"] == "FI_PROVIDER"]
+    spec = found.one("kubernetes:core/v1:Pod", "gpu-k8s").inputs["spec"]
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2", "rdma/hca": "1"}
+    maps = found.of("kubernetes:core/v1:ConfigMap")
+    (kueue,) = [item for item in maps if "excludeResourcePrefixes" in str(item.inputs)]
+    assert all(name in str(kueue.inputs) for name in devices)

@@ -89,6 +89,9 @@ def instance_shapes() -> Iterator[str]:
             ("GPU's maker", row.vendor, gpus[0]["Manufacturer"] if gpus else None),
             ("EFA", row.efa_interfaces,
              theirs["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)),
+            ("EFA's cards", [*row.efa_cards],
+             [card["NetworkCardIndex"] for card in theirs["NetworkInfo"]["NetworkCards"]
+              if "efa-only" in card.get("InterfaceTypes", ())]),
             ("NVMe GB", row.local_nvme_gb,
              theirs.get("InstanceStorageInfo", {}).get("TotalSizeInGB")),
             ("arm64", row.arch == "arm64",

@@ -8,7 +8,7 @@ from typing import Any
 
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.cloud.schema import property_at, resource_schema
 from quality.clouds import aws_models, aws_provider
@@ -17,7 +17,7 @@ from tests.facts import sent
 
 def generated() -> Iterator[str]:
     """`gpu_cluster/clouds/generated/aws.yaml` is what `python -m quality clouds` would write."""
-    types = read("generated/aws")["types"]
+    types = read_facts("generated/aws")["types"]
     sources = {"models": (aws_models.names_of(), aws_models.row),
                "provider": (aws_provider.arguments(), aws_provider.row)}  # fmt: skip
     for source, (known, row_of) in sources.items():

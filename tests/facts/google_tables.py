@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 from gpu_cluster.clouds.rows.google import rows
 from gpu_cluster.components.catalog import gke
 from gpu_cluster.components.cluster import Taint
@@ -111,7 +111,7 @@ def enums() -> Iterator[str]:
     the API takes any text, the provider's definitions are enough."""
     defined = {
         path
-        for row in read("generated/google")["types"].values()
+        for row in read_facts("generated/google")["types"].values()
         for path in row.get("definitions", {}).get("enums", ())
     }
     for token, known in types():

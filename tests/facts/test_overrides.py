@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 from gpu_cluster.rehearsal.plugins.cloud import facts
 from gpu_cluster.rehearsal.plugins.cloud.derived import derived
 
-GROUPS = [(cloud, group) for cloud, groups in read("overrides").items() for group in groups]
+GROUPS = [(cloud, group) for cloud, groups in read_facts("overrides").items() for group in groups]
 
 
 def idle(row: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def test_every_group_says_why() -> None:
         assert group["types"].keys() <= facts.types()
 
 
-ROWS = [row for name in facts.FILES.values() for row in read(f"rows/{name}").values()]
+ROWS = [row for name in facts.FILES.values() for row in read_facts(f"rows/{name}").values()]
 
 
 @pytest.mark.parametrize("told", [row["provider"] for row in ROWS if "provider" in row])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 from gpu_cluster.components.catalog import eks, eks_regions, gke, kubernetes
 from gpu_cluster.components.eks import cluster_args, regions
 from gpu_cluster.rehearsal.plugins.cloud import facts
@@ -72,7 +72,7 @@ def _with(inputs: Any, path: list[str], value: Any) -> Any:
 
 PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws generated": (
-        lambda patch: patch.setitem(read("generated/aws")["types"], GROUP, {"models": {}}),
+        lambda patch: patch.setitem(read_facts("generated/aws")["types"], GROUP, {"models": {}}),
         f"{GROUP} enums: None here",
     ),
     "aws provider": (

@@ -19,6 +19,7 @@ _GKE = {
     "`effective_secure_boot`",
     "gpuPools.maxRunDurationSeconds": "queued decides it too: the rule is that of "
     "`pool_run_duration_seconds`",
+    "gpuPools.localSsdCount": "machineType decides it too: the rule is that of `pool_ssd_count`",
 }
 DIFFERENT: Mapping[str, Mapping[str, str]] = {
     "gke": {

@@ -1,6 +1,7 @@
 """What a user sets of the rules: `policy/config.json`, its mistakes, and that it takes effect."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,23 +86,19 @@ def test_a_mistake_is_one_line(
     file.write_text(text)
     monkeypatch.setenv(settings.ELSEWHERE, str(file))
     with pytest.raises(ValueError, match="f: ") as error:
-        settings.read(RULES)
+        settings.read_settings(RULES)
     said = str(error.value).replace(f"{tmp_path}/", "")
     assert said.startswith(message)
     assert "\n" not in said
 
 
 def test_the_pack_ends_with_that_line(tmp_path: Path) -> None:
-    """As the engine starts it: no traceback."""
-    file = tmp_path / "config.json"
-    file.write_text('{"monthly-ceiling": {"dolars": 5}}')
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "policy" / "__main__.py")],
-        env={settings.ELSEWHERE: str(file)},
-        capture_output=True,
-        text=True,
-        cwd=ROOT / "policy",
-    )
+    """As the engine starts it: no traceback. The settings are those of the pack's own folder, so
+    that a project that uses the package has its own."""
+    shutil.copytree(ROOT / "policy", pack := tmp_path / "policy")
+    (file := pack / "config.json").write_text('{"monthly-ceiling": {"dolars": 5}}')
+    command = [sys.executable, str(pack / "__main__.py")]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, cwd=pack)
     assert done.returncode != 0
     assert done.stderr.splitlines() == [
         f"policy: {file}: monthly-ceiling.dolars: there is no such setting; did you mean dollars?"
@@ -112,4 +109,4 @@ def test_a_missing_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Whoever deletes it learns which one is meant."""
     monkeypatch.setenv(settings.ELSEWHERE, str(tmp_path / "none"))
     with pytest.raises(ValueError, match=r"none: cannot be read: No such file or directory$"):
-        settings.read(RULES)
+        settings.read_settings(RULES)

@@ -15,7 +15,7 @@ from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from gpu_cluster.stacks.definition.files import SAMPLES
 from quality import keys
-from quality.faults.changes import NAMED, apply, table
+from quality.faults.changes import NAMED, apply_changes, table
 from quality.keys import Setting
 from quality.tries import ABSENT, document, tries
 from tests.program.environments import as_engine_config, recorded, values_of
@@ -70,7 +70,7 @@ def rows(platform: str) -> Sequence[Mapping[str, Any]]:
 def after(config: Config, to: Mapping[str, Any]) -> Config:
     """The config with a change in it."""
     other = copy.deepcopy(config)
-    apply(other, copy.deepcopy(to))
+    apply_changes(other, copy.deepcopy(to))
     return other
 
 
@@ -100,7 +100,7 @@ def with_scaler(platform: str, name: str) -> Config:
     for pool in config["gpu-cluster:gpuPools"].values():
         for key, value in to.items():
             if key.startswith("gpuPools."):
-                apply({"gpu-cluster:gpuPools": {"": pool}}, {key: value})
+                apply_changes({"gpu-cluster:gpuPools": {"": pool}}, {key: value})
     cluster = {key: value for key, value in to.items() if key.startswith("cluster.")}
     return after(config, {"cluster.scaler": SCALERS[name].setting, **cluster})
 
@@ -195,15 +195,15 @@ def _differs(start: Config, other: Config) -> bool:
 
 def effects(
     platform: str, setting: Setting, most: int = 10
-) -> tuple[bool, Sequence[str], Sequence[Any]]:
-    """Whether the setting changes what is declared, in which of the inputs that its field names it
-    does not show, and which choices of its type change nothing.
+) -> tuple[set[str], Sequence[str], Sequence[Any]]:
+    """The inputs that the setting changes, in which of those that its field names it does not show,
+    and which choices of its type change nothing.
 
     A choice does where some other value in its place declares something else. Gives up after
     `most` pairs that show nothing new.
     """
     unseen, pending = [*sent(setting)], {str(choice) for choice in keys.choices(setting.kind)}
-    seen, fruitless = False, 0
+    seen, fruitless = set[str](), 0
 
     def wanted(given: set[str]) -> bool:
         return bool(not seen or unseen or pending & given)
@@ -212,7 +212,8 @@ def effects(
         difference = inputs(start) ^ inputs(other)
         shown = [each for each in unseen if any(_within(line, each) for line in difference)]
         if difference and (shown or not seen or pending & given):
-            seen, pending, fruitless = True, pending - given, 0
+            seen |= {f"{kind} {path}".strip() for kind, _, path, _ in difference}
+            pending, fruitless = pending - given, 0
             unseen = [each for each in unseen if each not in shown]
         else:
             fruitless += 1

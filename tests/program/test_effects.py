@@ -105,11 +105,11 @@ def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) ->
     assert seen, (
         f"{key} changes nothing: use it, list a value in quality/tries.yaml, or say why with Silent"
     )
-    if [platform] == shared(setting):
-        assert unseen == [], f"{key} does not show there: correct Sent of its field"
-    else:
-        shown = len(unseen) < len(sent(setting)) or not sent(setting)
-        assert shown, f"{key} shows in none of {unseen}: correct Sent of its field"
+    shown = len(unseen) < len(sent(setting)) or not sent(setting)
+    assert shown if [platform] != shared(setting) else not unseen, (
+        f"{key} does not show in {', '.join(unseen)}, but in {', '.join(sorted(seen)[:12])}: "
+        "correct Sent of its field, or where it is used"
+    )
     assert set(silent) == choices
 
 
@@ -161,7 +161,11 @@ def test_a_setting_of_several_platforms_shows_in_all_its_inputs(key: str) -> Non
     unseen = set(sent(SEVERAL[key]))
     for platform in shared(SEVERAL[key]):
         unseen &= {*effects(platform, SEVERAL[key])[1]} if unseen else set()
-    assert not unseen, f"{key} does not show there: correct Sent of its field"
+    assert not unseen, (
+        f"{key} does not show there, on {', '.join(shared(SEVERAL[key]))}: drop these from Sent of "
+        "its field, or give a start with which it shows, such as another scaler, in "
+        "quality/tries.yaml"
+    )
 
 
 @pytest.mark.parametrize("platform", STACK_OF)

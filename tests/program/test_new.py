@@ -9,7 +9,7 @@ from gpu_cluster.components.catalog import images
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import scalers
 from gpu_cluster.stacks.definition.validation import refusals
-from gpu_cluster.stacks.environments.new_stack import Choices, text
+from gpu_cluster.stacks.environments.new_stack import Choices, stack_text
 from tests.components import recording
 from tests.components.recording import record
 from tests.components.test_eks_existing import FOUND as EKS
@@ -38,7 +38,7 @@ def test_a_new_environment_is_previewed(
         }
         answer: dict[Any, Any] = {**EXISTING[platform], **of_aws}
         monkeypatch.setattr(recording.Answers, "call", lambda *_: answer)
-    written = text("staging", Choices(platform=platform, existing=existing, scaler=scaler))
+    written = stack_text("staging", Choices(platform=platform, existing=existing, scaler=scaler))
     config = yaml.safe_load(written)["config"]
     assert list(refusals(config)) == []
     found = record(run_program, config=as_engine_config(config), preview=True)

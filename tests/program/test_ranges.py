@@ -67,7 +67,10 @@ def refused_again(setting: Setting, start: Config, position: int) -> list[tuple[
                 continue
             for value in offers(refusal):
                 block[name] = value
-                if again := refused(config).get(path):
+                again = refused(config).get(path)
+                # More than this key has to change, and the refusal says what.
+                more = ("which its owner must enable", "name one of them in")
+                if again and not any(words in str(again) for words in more):
                     found.append((str(refusal), str(again)))
     return found
 

@@ -27,6 +27,8 @@ WITHOUT_EFFECT = (
     "gpuPools.fallback",
     "gpuPools.migrateBack",
     "gpuPools.consolidationDelayMinutes",
+    "gpuPools.anyReservation",
+    "gpuPools.localSsdCount",
 )
 """Settings that do not stay: without a strategy the provider sends `SURGE`, and the cluster's own
 account, whose email a recording does not have, takes the place of another. Without compute classes

@@ -17,43 +17,47 @@ IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 
 @pytest.mark.xdist_group("running")
 @pytest.mark.parametrize(
-    ("stack", "pool", "gpus", "label"),
+    ("stack", "pool", "asked", "label"),
     [
-        ("dev", "train-gpu", None, "cloud.google.com/gke-accelerator"),
+        ("dev", "train-gpu", {"nodes": 2}, "cloud.google.com/gke-accelerator"),
         pytest.param(
-            "autopilot", "t4", None, "cloud.google.com/gke-accelerator", marks=pytest.mark.prove
+            "autopilot", "t4", {}, "cloud.google.com/gke-accelerator", marks=pytest.mark.prove
         ),
         pytest.param(
-            "train", "train-gpu", None, "k8s.amazonaws.com/accelerator", marks=pytest.mark.prove
+            "train", "train-gpu", {}, "k8s.amazonaws.com/accelerator", marks=pytest.mark.prove
         ),
         # The samples have two GPUs of each of these nodes.
-        pytest.param("onprem", "gpus", 7, "gpus", marks=pytest.mark.prove),
+        pytest.param("onprem", "gpus", {"gpus": 7}, "gpus", marks=pytest.mark.prove),
     ],
 )
 def test_it_completes_on_a_node_of_its_pool(
-    running: Sandboxes, stack: str, pool: str, gpus: int | None, label: str
+    running: Sandboxes, stack: str, pool: str, asked: dict[str, Any], label: str
 ) -> None:
-    """A node comes for it where none is free; a simulated pod leaves no log, which the check
-    says."""
-    check: dict[str, Any] = {"pools": [pool], "image": IMAGE} | ({"gpus": gpus} if gpus else {})
+    """A node comes for it where none is free, and another one for each further pod; a simulated pod
+    leaves no log, which the check says."""
+    check: dict[str, Any] = {"pools": [pool], "image": IMAGE, **asked}
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     with updated(running(stack), change) as rehearsal:
         assert rehearsal.failures == []
         cluster_cache, name = rehearsal.sandbox.cluster_cache, job_name(pool)
         (job,) = [one for one in cluster_cache.all("Job") if one["metadata"]["name"] == name]
         assert holds(job, "Complete")
-        (pod,) = [one for one in cluster_cache.pods if one["metadata"]["labels"].get("app") == name]
-        assert gpus_asked(pod["spec"]) == (gpus or 1)
-        ran_on = pod["spec"]["nodeName"]
-        (node,) = [one for one in cluster_cache.gpu_nodes if one["metadata"]["name"] == ran_on]
-        assert label in node["metadata"]["labels"]
-        selector = pod["spec"]["nodeSelector"]
-        assert selector.items() <= node["metadata"]["labels"].items()
+        pods = [pod for pod in cluster_cache.pods if pod["metadata"]["labels"].get("app") == name]
+        by_node = {pod["spec"]["nodeName"]: pod for pod in pods}
+        assert len(pods) == len(by_node) == asked.get("nodes", 1)
+        for ran_on, pod in by_node.items():
+            assert gpus_asked(pod["spec"]) == asked.get("gpus", 1)
+            (node,) = [one for one in cluster_cache.gpu_nodes if one["metadata"]["name"] == ran_on]
+            assert label in node["metadata"]["labels"]
+            selector = pod["spec"]["nodeSelector"]
+            assert selector.items() <= node["metadata"]["labels"].items()
         kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
-        (found,) = outcomes(GpuTestArgs(pools=[pool], image=IMAGE), kubeconfig)
-        assert found["exit"] == 2
-        assert found["why"].startswith(f"Job {name}: its log cannot be read (")
-        assert found["why"].endswith("its pod is Succeeded (Completed, exit code 0)")
+        results = outcomes(GpuTestArgs(pools=[pool], image=IMAGE, **asked), kubeconfig)
+        assert len(results) == len(pods)
+        for found in results:
+            assert found["exit"] == 2
+            assert found["why"].startswith(f"Job {name}: its log cannot be read (")
+            assert found["why"].endswith("its pod is Succeeded (Completed, exit code 0)")
 
 
 @pytest.mark.prove

@@ -195,8 +195,8 @@ def test_a_user_submits_lists_and_cancels_a_job(
     for code, said, error in (*logs, user.run("logs", "first")):
         assert (code, said) == (ExitCode.UNKNOWN, "")
         assert re.fullmatch(
-            r"gpu-cluster job logs: first: node \S+ has no log of worker 0, pod \S+: .+; nodes "
-            r"that no longer exist .* have no logs\n",
+            r"gpu-cluster job logs: first: node \S+ has no log of worker 0, pod \S+?(?:: .+)?; "
+            r"nodes that no longer exist .* have no logs\n",
             error,
         )
     policy = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/first"
@@ -215,6 +215,7 @@ def test_a_user_submits_lists_and_cancels_a_job(
     assert "has no job first" in user.run("cancel", "first")[2]
 
 
+@pytest.mark.prove(reason="37 s of a processor")
 def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> None:
     """All workers start again and finish, with `maxRestarts: 0`; each has a node of its own, though
     one has room for both. The job's disruption budget does not let any be evicted."""

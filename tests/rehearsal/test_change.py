@@ -13,7 +13,7 @@ import yaml
 
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
 from gpu_cluster.rehearsal.control_plane.api import STRATEGIC
-from gpu_cluster.rehearsal.report.report import text
+from gpu_cluster.rehearsal.report.report import report_text
 from gpu_cluster.rehearsal.run import POLICIES, make_report
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
@@ -149,6 +149,7 @@ def with_a_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangeRehe
         yield run
 
 
+@pytest.mark.prove(reason="15 s of a processor")
 def test_an_update_that_would_delete_a_disk_of_the_driver_is_refused(
     with_a_disk: ChangeRehearsal,
 ) -> None:
@@ -218,7 +219,7 @@ def rehearsed(
         assert run.teardown(), run.failures
     found = report.change
     assert found is not None
-    return run, dict(found), text(report)
+    return run, dict(found), report_text(report)
 
 
 def test_a_change_in_place_recycles_nodes(tmp_path: Path) -> None:
@@ -297,6 +298,7 @@ def test_a_new_kubernetes_minor_goes_to_the_control_plane_and_then_to_the_nodes(
     assert run.failures == []
 
 
+@pytest.mark.prove(reason="20 s of a processor")
 def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(
     with_a_disk: ChangeRehearsal,
 ) -> None:

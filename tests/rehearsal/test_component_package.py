@@ -16,7 +16,9 @@ from tests.rehearsal.conftest import Mutation, entered
 
 pytestmark = pytest.mark.prove
 COMPONENT = "gpu-cluster:index:GpuStack"
-OUTPUTS = ("platform", "clusterName", "kubeconfig", "gpuPools")
+OUTPUTS = (
+    "platform", "clusterName", "kubeconfig", "gpuPools", "endpoint", "certificateAuthority",
+)  # fmt: skip
 PROGRAM = f"""
 from pathlib import Path
 
@@ -36,6 +38,8 @@ class GpuStack(pulumi.ComponentResource):
     clusterName: pulumi.Output[str]
     kubeconfig: pulumi.Output[str]
     gpuPools: pulumi.Output[dict]
+    endpoint: pulumi.Output[str]
+    certificateAuthority: pulumi.Output[str]
 
 
 outputs = dict.fromkeys({OUTPUTS!r})
@@ -53,7 +57,6 @@ def through_the_package(wheel: Path) -> Mutation:
         shutil.copytree(ROOT / "component-package", program / "package")
         packaged.environment(program / "package" / ".venv", wheel)
         project = yaml.safe_load((program / "Pulumi.yaml").read_text())
-        del project["config"]
         project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
         (program / "Pulumi.yaml").write_text(yaml.safe_dump(project))
         (program / "__main__.py").write_text(PROGRAM)
@@ -76,6 +79,7 @@ def test_a_stack_lives_through_the_package(stack: str, tmp_path: Path) -> None:
         ours = [urn for urn in urns if not urn.type.startswith("pulumi:") or urn.parents]
         assert len(ours) > 10
         assert {(*urn.parents, urn.type)[0] for urn in ours} == {COMPONENT}
+        assert sandbox.engine.outputs().keys() >= {*OUTPUTS}
         assert run.teardown(), run.failures
         assert [step.name for step in run.steps if not step.ok] == []
         assert sandbox.cloud.list_resources() == []

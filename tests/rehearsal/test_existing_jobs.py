@@ -13,7 +13,7 @@ from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.outcome import ExitCode
-from tests.rehearsal.conftest import configured, entered
+from tests.rehearsal.conftest import configured, entered, said
 from tests.rehearsal.test_batch import User
 
 pytestmark = pytest.mark.prove
@@ -92,3 +92,27 @@ def test_a_user_submits_a_job_that_completes(
         user.run("cancel", "first")
         assert run.teardown(), run.failures
         assert sandbox.cloud.list_resources() == sandbox.disturbed() == []
+
+
+def with_adapters(config: dict[str, Any]) -> None:
+    """Two pods that each want half of a machine's adapters, which the pool says it has."""
+    config["gpu-cluster:gpuPools"]["gpus"]["extendedResources"] = {"rdma/hca": 2}
+    workload = config["gpu-cluster:workloads"]["gpu-k8s"] | {"extendedResources": {"rdma/hca": 1}}
+    config["gpu-cluster:workloads"] = {"first": workload, "second": workload}
+
+
+@pytest.mark.parametrize("adapters", ["2", None])
+def test_machines_offer_what_the_inventory_says(tmp_path: Path, adapters: str | None) -> None:
+    """Other devices than GPUs among it; a pod that wants what no machine has is named."""
+    machines = yaml.safe_load((INVENTORIES / "onprem.yaml").read_text())
+    for machine in machines if adapters else ():
+        machine["capacity"]["rdma/hca"] = adapters
+    (tmp_path / "onprem.yaml").write_text(yaml.safe_dump(machines))
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "onprem", tmp_path / "sandbox", configured(with_adapters),
+            options=SandboxOptions(inventories=tmp_path),
+        )  # fmt: skip
+        run = Rehearsal(sandbox=sandbox, deadline=45)
+        assert run.run_up_only() == bool(adapters), run.failures
+        assert any("rdma/hca" in line for line in said(run)) != bool(adapters)

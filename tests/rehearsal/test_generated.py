@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.stacks.definition.files import ROOT
 from tests.program.generated import PLATFORM_OF, PLATFORM_STACKS, config
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 
@@ -37,6 +38,8 @@ def test_a_preview_accepts_what_the_settings_accept(
     with as_it_was(sandbox) as program:
         for seed in range(examples):
             values = config(stack, seed)
+            if file := values["gpu-cluster:cluster"].get("kubeconfigFile"):  # relative to the root
+                values["gpu-cluster:cluster"]["kubeconfigFile"] = str(ROOT / file)
             (program / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": values}))
             outcome = sandbox.engine.preview()
             assert outcome.ok, (outcome.errors, values)

@@ -19,7 +19,7 @@ from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControl
 from gpu_cluster.rehearsal.plugins.kubernetes import KubernetesProviderServer
 from gpu_cluster.rehearsal.plugins.kubernetes.properties import UNKNOWN
 from gpu_cluster.rehearsal.plugins.official import running
-from gpu_cluster.tools.build import build
+from gpu_cluster.tools.build import build_programs
 from gpu_cluster.tools.programs import program
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
 
@@ -55,7 +55,7 @@ def engine(request: pytest.FixtureRequest, config: str) -> Iterator[Connection]:
     if request.param == "offline":
         yield request.getfixturevalue("offline")
         return
-    build([program("kubernetes-provider")])
+    build_programs([program("kubernetes-provider")])
     with running(tools.binary("pulumi-resource-kubernetes"), {}) as port:
         yield Connection(port, attached=False, kubeconfig=config)
 

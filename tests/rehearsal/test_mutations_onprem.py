@@ -89,7 +89,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
                 "gpus=true",
     ),
     "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
-        f"output gpuPools.gpus, pool dgx-b: tolerations do not tolerate {TAINT}"),
+        f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
+        f"does not tolerate the taint {TAINT}"),
     "the machines' taint is not the pool's": ([pools(taints=[{"key": "gpu", "value": "yes"}])],
         f"output gpuPools.gpus, pool dgx-b: tolerations do not tolerate {TAINT}"),
     "nobody runs a device plugin": ([every_pool(device_plugin=False)],

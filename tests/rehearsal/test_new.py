@@ -6,7 +6,7 @@ import pytest
 
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
-from gpu_cluster.stacks.environments.new_stack import Choices, text
+from gpu_cluster.stacks.environments.new_stack import Choices, stack_text
 from tests.rehearsal.own_stacks import folder_of
 
 
@@ -27,7 +27,7 @@ from tests.rehearsal.own_stacks import folder_of
 )
 def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
     """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
-    source = folder_of("staging", tmp_path, text("staging", choices))
+    source = folder_of("staging", tmp_path, stack_text("staging", choices))
     with Sandbox(
         "staging",
         source=source,

@@ -44,8 +44,7 @@ def added(code: str) -> Mutation:
 
     def mutate(program: Path) -> None:
         main = program / "__main__.py"
-        text = main.read_text().replace("(stack.declare(read))", "(cluster := stack.declare(read))")
-        main.write_text(f"{text}\nimport pulumi_kubernetes as kubernetes\n{code}\n")
+        main.write_text(f"{main.read_text()}\nimport pulumi_kubernetes as kubernetes\n{code}\n")
 
     return mutate
 
@@ -190,6 +189,9 @@ ON_EKS = [
               name="train-gpu-label-role"),
           "node group train-gpu has label role=train-gpu, and the tag of its Auto Scaling group "
           "says other"),
+    Break("known-bad-release", configured(lambda config:
+              config["gpu-cluster:gpuPools"]["train-gpu"].update(releaseVersion="1.35.6-20260818")),
+          "train-gpu: 1.35.6-20260818 has NVIDIA's toolkit 1.20.0", advisory=True),
     # There it confirms a ceiling for `staging`, and none for this stack.
     Break("ceiling-confirmed", pools(maxNodes=100), "No ceiling is confirmed for stack prod: set",
           advisory=True),

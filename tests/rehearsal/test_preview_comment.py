@@ -61,6 +61,7 @@ def test_a_replaced_cluster_stands_at_the_top(
     assert said.endswith(f"exit {ExitCode.FINDING}")
 
 
+@pytest.mark.prove(reason="31 s of a processor; tests/policy has the rules")
 def test_what_a_policy_says_is_in_the_comment(sandbox: Sandbox, tmp_path: Path) -> None:
     """A preview that a mandatory rule refuses is a failed one, with the rule's own words."""
     said = previewed(

@@ -19,7 +19,7 @@ STEP, COMMENT = STEPS["Preview them without credentials"], STEPS["Write the comm
 def test_a_pull_request_is_previewed(stack: str, tmp_path: Path) -> None:
     """Its own script and variables, with the rehearsal's engine and plugins in place of the
     official ones: a plan and a comment are written."""
-    expressions = {"runner.temp": str(tmp_path), "github.workspace": str(ROOT)}
+    expressions = {"runner.temp": str(tmp_path), "steps.changed.outputs.stacks": stack}
     options = SandboxOptions(prestart=False)
     with Sandbox(stack, folder=tmp_path / "sandbox", options=options) as sandbox:
         engine = sandbox.engine.environment
@@ -32,7 +32,6 @@ def test_a_pull_request_is_previewed(stack: str, tmp_path: Path) -> None:
             "RUNNER_TEMP": str(tmp_path),
             "GITHUB_WORKSPACE": str(ROOT),
             "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-            "STACKS": stack,
             "BASE": "HEAD",
         }
         said = _run(STEP["run"], environment)

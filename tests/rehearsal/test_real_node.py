@@ -44,6 +44,7 @@ MACHINE = Machine(
 MEASURED = ROOT / "docs" / "measured" / "1-nvidia-h200-580.159.04.json"
 """What the acceptance test said of a real GPU."""
 COMPUTED = "computed 1 on 32 of 132 multiprocessors, a third of the memory is refused"
+FOUND = "/var/lib/kubelet/device-plugins/found"
 LOOP = "trap exit TERM\nwhile true; do sleep 1; done"
 TORCHRUN = """
 # Prints what examples/training/train.py prints, once the worker's name has an address.
@@ -137,6 +138,8 @@ class SimulatedPlugin(threading.Thread):
         server.stop(0)
 
     def _plugin(self) -> dict[str, Any] | None:
+        if not (self._link / Path(FOUND).name).exists():
+            return None
         return next(
             (
                 pod
@@ -211,7 +214,8 @@ def here(tmp_path: Path) -> HostNode:
     """This machine with a GPU that is a shell script."""
     measured = json.loads(MEASURED.read_text())
     scripts = {
-        "nvidia-device-plugin": f"nvidia-smi || exit 1\n{LOOP}",
+        # Like NVIDIA's, it writes into the kubelet's folder once it has found GPUs.
+        "nvidia-device-plugin": f"nvidia-smi || exit 1\necho > {FOUND}\n{LOOP}",
         "mps-control-daemon": f'test "$1" = mount-shm && exit\n{LOOP}',
         "torchrun": TORCHRUN,
         "torch-python": f"""case "$*" in
@@ -294,7 +298,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     assert plugin.strategies == {"cdi-cri"}
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]
     assert re.search("its worker deleted after step [1-5]00, resumed from step", trained.detail)
-    left = host_changes.read(sandbox.folder)
+    left = host_changes.read_changes(sandbox.folder)
     assert left is not None
     assert left.left() == NOTHING
 
@@ -347,7 +351,7 @@ def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         said = holder.stdout.readline()
-        node = host_changes.read(folder)
+        node = host_changes.read_changes(folder)
         there = node.left() if node else NOTHING
         holder.send_signal(signal.SIGKILL)
     assert said == "up\n"

@@ -59,6 +59,7 @@ def reserved(reservation: str) -> dict[str, Any]:
             "reservation": reservation, "subnetIds": ["subnet-0aaaaaaaaaaaaaaa1"]}  # fmt: skip
 
 
+@pytest.mark.prove(reason="16 s of a processor; tests/simulators has the rules")
 def test_what_is_wrong_with_reservations_of_ec2(tmp_path: Path) -> None:
     """EKS makes each node group, and EC2 starts none of their nodes."""
     pools = {

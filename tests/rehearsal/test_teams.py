@@ -319,6 +319,7 @@ def test_an_urgent_job_stops_another_one_of_the_team(rehearsal: Rehearsal, membe
     assert former["spec"]["cohort"] == "teams"
 
 
+@pytest.mark.prove(reason="33 s of a processor")
 def test_a_team_borrows_what_is_idle_and_gives_it_back(
     rehearsal: Rehearsal, member: Members
 ) -> None:

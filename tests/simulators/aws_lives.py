@@ -22,6 +22,7 @@ _OUT = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 _ENDPOINT, _VOLUME = "aws:ec2/vpcEndpoint:VpcEndpoint", "aws:ebs/volume:Volume"
 _QUEUE, _QUEUE_POLICY = "aws:sqs/queue:Queue", "aws:sqs/queuePolicy:QueuePolicy"
 _RULE, _TARGET = "aws:cloudwatch/eventRule:EventRule", "aws:cloudwatch/eventTarget:EventTarget"
+_PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
 _PROFILE = "aws:iam/instanceProfile:InstanceProfile"
 _SEND = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "*",
          "Principal": {"Service": "events.amazonaws.com"}}  # fmt: skip
@@ -134,6 +135,9 @@ _IDENTITY: tuple[Step, ...] = (
     (_PROFILE, "nodes",
         ({"name": "nodes", "role": f"@{aws.ROLE}@team"}, {"name": "nodes",
             "role": f"@{aws.ROLE}@other"}, {"name": "nodes"})),
+    (_PLACEMENT, "near",
+        ({"name": "near", "strategy": "cluster", **_TAGS}, {"name": "near", "strategy": "cluster",
+            **_OTHER_TAGS})),
 )  # fmt: skip
 
 _EKS: tuple[Step, ...] = (

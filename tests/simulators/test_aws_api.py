@@ -115,7 +115,7 @@ def test_an_upgrade_names_the_addon_that_does_not_fit(ml: Account) -> None:
         ml.eks.create_addon(clusterName="ml", addonName=name, addonVersion=before)
     cluster = "gpu-cluster:cluster"
     settings = read([cluster, "name", "ml"], [cluster, "version", now])
-    findings, _ = eks_addons.compare(ml.eks, settings, simulated=True)
+    findings, _ = eks_addons.addon_findings(ml.eks, settings, simulated=True)
     fits = f"v{now}.0-eksbuild.1"
     assert [str(finding) for finding in findings] == [
         f"cluster.addonVersions.kube-proxy: is not set, and the running version {before} does not "

@@ -58,7 +58,7 @@ def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
 
 def found(account: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
     """Key and reason of each finding."""
-    lines = aws_existing.findings(account.eks, account.ec2, read(*changes), owner)
+    lines = aws_existing.cluster_findings(account.eks, account.ec2, read(*changes), owner)
     return [(line.about, line.reason) for line in lines]
 
 
@@ -124,7 +124,7 @@ def test_what_is_read_of_it_is_its_inventory(
         clusterName="platform", addonName=buckets, configurationValues=json.dumps(tolerant)
     )
     try:
-        found, _ = inventory_eks.read(read(), "gpu-cluster/on-eks", made.cloud.endpoint)
+        found, _ = inventory_eks.read_inventory(read(), "gpu-cluster/on-eks", made.cloud.endpoint)
     finally:
         made.eks.delete_nodegroup(clusterName="platform", nodegroupName="own")
         made.eks.delete_addon(clusterName="platform", addonName=buckets)
@@ -148,7 +148,7 @@ def test_the_group_that_eks_made_is_described_if_the_settings_name_it(
     vpc = made.eks.describe_cluster(name="platform")["cluster"]["resourcesVpcConfig"]
     of_eks = vpc["clusterSecurityGroupId"]
     own = read([CLUSTER, "network", "securityGroupIds", [of_eks]])
-    inventory, _ = inventory_eks.read(own, "gpu-cluster/on-eks", made.cloud.endpoint)
+    inventory, _ = inventory_eks.read_inventory(own, "gpu-cluster/on-eks", made.cloud.endpoint)
     assert of_eks in inventory["cluster"]["securityGroups"]
 
 

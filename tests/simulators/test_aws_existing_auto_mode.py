@@ -26,9 +26,9 @@ def test_auto_mode_is_written_as_it_was_described(
     account = Account(existing=network("on-eks", own, tmp_path)[0], cluster=cluster)
     account.cloud.open("us-east-1")
     try:
-        found, _ = inventory_eks.read(own, "gpu-cluster/on-eks", account.cloud.endpoint)
+        found, _ = inventory_eks.read_inventory(own, "gpu-cluster/on-eks", account.cloud.endpoint)
         assert found["cluster"]["autoMode"] == ["general-purpose"]
-        lines = aws_existing.findings(account.eks, account.ec2, own, "gpu-cluster/on-eks")
+        lines = aws_existing.cluster_findings(account.eks, account.ec2, own, "gpu-cluster/on-eks")
         assert list(lines) == []
     finally:
         account.cloud.close()

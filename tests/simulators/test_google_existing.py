@@ -133,7 +133,7 @@ def test_the_data_source_answers_as_the_provider_does(made: Made) -> None:
 
 def test_what_is_read_of_it_is_its_inventory(made: Made, tmp_path: Path) -> None:
     """`gpu-cluster inventory` finds what the simulated cluster was made from."""
-    found, _ = inventory_gke.read(read(), "gpu-cluster/on-gke", made.api.endpoint)
+    found, _ = inventory_gke.read_inventory(read(), "gpu-cluster/on-gke", made.api.endpoint)
     written = yaml.safe_load((INVENTORIES / "on-gke.yaml").read_text())
     assert found["subnetworks"] == [one | {"out": "nat"} for one in written["subnetworks"]]
     (tmp_path / "on-gke.yaml").write_text(yaml.safe_dump(found))
@@ -164,7 +164,7 @@ def test_limits_and_taints_of_node_pools_are_read() -> None:
     }
     made = Made(node_pools={"batch": row})
     try:
-        found, _ = inventory_gke.read(read(), "gpu-cluster/on-gke", made.api.endpoint)
+        found, _ = inventory_gke.read_inventory(read(), "gpu-cluster/on-gke", made.api.endpoint)
     finally:
         made.api.stop()
     again = found["cluster"]["nodePools"]["batch"]
@@ -246,7 +246,7 @@ def test_a_cluster_without_addresses_is_reached_by_its_name(made: Made) -> None:
     try:
         assert f"https://{name}" in google_existing.kubeconfig_of(api, read().own)
         assert made.found() == {}
-        told = google_existing.findings(api, read(*address), "gpu-cluster/on-gke")
+        told = google_existing.cluster_findings(api, read(*address), "gpu-cluster/on-gke")
     finally:
         made.row.state = before
     assert [one.about for one in told] == ["cluster.endpoint", "cluster.certificateAuthority"]
@@ -270,9 +270,9 @@ def test_a_given_endpoint_is_that_of_the_cluster(made: Made) -> None:
     """A simulator's is reached elsewhere, and not compared."""
     own = settings.from_config(changed("on-gke", []))
     api = GoogleApi(made.api.endpoint)
-    found = google_existing.findings(api, own, "gpu-cluster/on-gke")
+    found = google_existing.cluster_findings(api, own, "gpu-cluster/on-gke")
     assert [one.about for one in found] == ["cluster.endpoint", "cluster.certificateAuthority"]
-    assert google_existing.findings(api, own, "gpu-cluster/on-gke", simulated=True) == []
+    assert google_existing.cluster_findings(api, own, "gpu-cluster/on-gke", simulated=True) == []
 
 
 def test_a_pool_of_another_stack_keeps_its_name(made: Made) -> None:

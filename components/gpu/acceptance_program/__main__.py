@@ -1,6 +1,6 @@
 """`python3 -m gpu_test [REQUEST]`: measures every GPU of this node and judges each of them.
 
-REQUEST is a JSON file: pool, GPUs requested, data sheets with thresholds; by default,
+REQUEST is a JSON file: pool, GPUs requested, nodes, data sheets with thresholds; by default,
 `request.json` next to it. Prints tables and, as the last line, `gpu-test-result` and everything as
 JSON. Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
 """
@@ -46,7 +46,9 @@ def main() -> int:
 
 
 def check(request: dict[str, Any]) -> dict[str, Any]:
-    """Measures all GPUs in turn, then their links; returns the document with its verdict."""
+    """Measures all GPUs in turn, then their links, then the network to the other nodes; returns the
+    document with its verdict."""
+    nodes = request["nodes"]
     document: dict[str, Any] = {
         "node": os.environ.get("NODE_NAME"),
         "pool": request["pool"],
@@ -55,6 +57,9 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         "gpusAsked": request["gpus"],
         "gpus": [],
         "allReduce": None,
+        "nodes": nodes,
+        "network": None,
+        "networkSheet": request["network"],
     }
     try:
         driver = Driver()
@@ -70,6 +75,11 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         print(f"all-reduce over {len(uuids)} GPUs ...", file=sys.stderr, flush=True)
         printed = all_reduce.run(uuids, _self("--all-reduce"))
         document["allReduce"] = json.loads(printed.splitlines()[-1]) if printed else {}
+    if nodes > 1:  # Even if a GPU is broken: the other nodes would wait for this one.
+        print(f"all-reduce over {nodes} nodes ...", file=sys.stderr, flush=True)
+        whole = len(uuids) == request["gpus"]  # Otherwise its ranks would be others' too.
+        printed = all_reduce.run(uuids, _self("--all-reduce"), nodes) if whole else None
+        document["network"] = json.loads(printed.splitlines()[-1]) if printed else {}
     return {**document, "verdict": judge(document)}
 
 

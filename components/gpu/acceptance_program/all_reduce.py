@@ -1,4 +1,4 @@
-"""The bandwidth of an all-reduce over all GPUs of the node, with NCCL, one process per GPU."""
+"""The bandwidth of an all-reduce over all GPUs of some nodes, with NCCL, one process per GPU."""
 
 import importlib
 import os
@@ -6,6 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from .measures import figure
@@ -14,6 +15,9 @@ WINDOWS = 5
 _ROUNDS = 20
 _BYTES = 1 << 30
 _SECONDS = 240
+NODES_SECONDS = 1200
+"""Other nodes may start some minutes later."""
+_PORT = 29500
 
 
 def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
@@ -24,31 +28,41 @@ def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
     return size / seconds * 2 * (ranks - 1) / ranks / 1e9
 
 
-def run(uuids: Sequence[str], command: Sequence[str]) -> str | None:
-    """Runs `command` once for each GPU; returns the first process's output, or None if one failed.
+def run(uuids: Sequence[str], command: Sequence[str], nodes: int = 1) -> str | None:
+    """Runs `command` once for each GPU; returns the first process's output, or None if one failed
+    or there is no GPU.
 
-    NCCL's environment variables, such as NCCL_NVLS_ENABLE, are passed on unchanged.
+    `nodes`: how many nodes do so at the same time. With several, they meet at MASTER_ADDR, and
+    JOB_COMPLETION_INDEX is the number of this one, from 0. NCCL's environment variables, such as
+    NCCL_NVLS_ENABLE, are passed on unchanged.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    if nodes > 1:
+        node, host = int(os.environ["JOB_COMPLETION_INDEX"]), os.environ["MASTER_ADDR"]
+        port, seconds = _PORT, NODES_SECONDS
+    else:
+        node, host, seconds = 0, "127.0.0.1", _SECONDS
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            port = probe.getsockname()[1]
     processes = [
         subprocess.Popen(
             command,
             env={
                 **os.environ,
                 "CUDA_VISIBLE_DEVICES": ",".join(uuids),
-                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_ADDR": host,
                 "MASTER_PORT": str(port),
-                "RANK": str(rank),
-                "WORLD_SIZE": str(len(uuids)),
+                "RANK": str(node * len(uuids) + rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(nodes * len(uuids)),
+                "GPU_TEST_SECONDS": str(seconds),
             },
             stdout=subprocess.PIPE,
             text=True,
         )
         for rank in range(len(uuids))
     ]
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + seconds
     try:
         outputs = [one.communicate(timeout=max(1, end - time.monotonic()))[0] for one in processes]
     except subprocess.TimeoutExpired:
@@ -57,7 +71,8 @@ def run(uuids: Sequence[str], command: Sequence[str]) -> str | None:
         for process in processes:
             process.kill()
             process.wait()
-    return None if any(process.returncode for process in processes) else outputs[0]
+    failed = any(process.returncode for process in processes)
+    return None if failed or not outputs else outputs[0]
 
 
 def worker(torch: Any = None) -> dict[str, Any]:
@@ -65,8 +80,10 @@ def worker(torch: Any = None) -> dict[str, Any]:
     torch = torch or importlib.import_module("torch")
     distributed = torch.distributed
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.cuda.set_device(rank)
-    distributed.init_process_group("nccl")
+    device = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(device)
+    wait = timedelta(seconds=int(os.environ["GPU_TEST_SECONDS"]))
+    distributed.init_process_group("nccl", timeout=wait)
     torch.manual_seed(rank)
     ones = torch.full((1 << 20,), rank + 1.0, device="cuda")
     distributed.all_reduce(ones)
@@ -75,7 +92,7 @@ def worker(torch: Any = None) -> dict[str, Any]:
     rates = []
     for window in range(WINDOWS + 1):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        distributed.barrier(device_ids=[rank])
+        distributed.barrier(device_ids=[device])
         begin.record()
         for _ in range(_ROUNDS):
             distributed.all_reduce(data)

@@ -11,7 +11,9 @@ from .report import number, numbers
 GOOD, BAD, UNMEASURED = 0, 1, 2
 """Exit codes: nothing is wrong; a GPU is broken or slow; something could not be measured."""
 
-MATRIX, FP32, MEMORY, HOST, ALL_REDUCE = "matrix", "fp32", "memory", "host", "allReduce"
+MATRIX, FP32, MEMORY, HOST, ALL_REDUCE, NETWORK = (
+    "matrix", "fp32", "memory", "host", "allReduce", "network",
+)  # fmt: skip
 """The measures for which data sheets have figures and settings have thresholds."""
 
 _JUDGED = {
@@ -72,6 +74,11 @@ def _rows(document: Document) -> Iterator[dict[str, Any]]:
         sheet = document["gpus"][0].get("sheet")
         link = sheet["nvlink"] / 2 if sheet and sheet["nvlink"] else None
         yield _row("all", "allReduce", figure, link, sheet and sheet["least"][ALL_REDUCE])
+    figure = document.get("network")
+    if figure and "value" in figure:
+        sheet = document["gpus"][0].get("sheet")
+        least = sheet and sheet["least"][NETWORK]
+        yield _row("all", "network", figure, document["networkSheet"], least)
 
 
 def _row(
@@ -101,6 +108,13 @@ def _found(document: Document) -> Iterator[tuple[int | str, str, str]]:
             yield "all", "broken", "the all-reduce over all GPUs failed or hung; see the log above"
         elif not figure["right"]:
             yield "all", "broken", "the all-reduce gave a wrong sum"
+    figure, nodes = document.get("network"), document.get("nodes")
+    if figure is not None:
+        if "value" not in figure:
+            message = f"the all-reduce over {nodes} nodes failed, or another node did not join in"
+            yield "all", "broken", f"{message}; see the logs of all pods"
+        elif not figure["right"]:
+            yield "all", "broken", f"the all-reduce over {nodes} nodes gave a wrong sum"
 
 
 def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:

@@ -21,9 +21,9 @@ def changed(revision: str) -> None:
 
     Before anything is installed, python -m gpu_cluster.stacks.definition.changed REV prints it.
     """
-    from gpu_cluster.stacks.definition.changed import report
+    from gpu_cluster.stacks.definition.changed import changed_lines
 
-    print(report(revision))
+    print(changed_lines(revision))
 
 
 @ci.command(epilog="Example: gpu-cluster ci offline dev /tmp/offline")

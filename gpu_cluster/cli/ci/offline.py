@@ -9,11 +9,19 @@ import sys
 from pathlib import Path
 
 from gpu_cluster.cli.ci.kept_state import opened
+from gpu_cluster.stacks.definition.files import read_stack
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.program import copy_program
-from gpu_cluster.stacks.definition.settings import ROOT
+from gpu_cluster.stacks.definition.settings import CLUSTER, ROOT
 
 STATE = "state.json"
+_KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: none, user: {token: none}}]
+contexts: [{name: CONTEXT, context: {cluster: none, user: none}}]
+current-context: CONTEXT
+"""
 
 
 def export(file: Path) -> object:
@@ -30,8 +38,13 @@ def export(file: Path) -> object:
 
 
 def copy(stack: str, folder: Path, root: Path = ROOT) -> None:
-    """Creates the folder; with `state.json` in it if a state is kept."""
+    """Creates the folder, with the kubeconfig of a cluster that does not exist, and with
+    `state.json` if a state is kept."""
     copy_program(root, stack, folder)
+    config = read_stack(root, stack).get("config")
+    cluster = config.get(CLUSTER) if isinstance(config, dict) else None
+    context = str(cluster.get("context") or "none") if isinstance(cluster, dict) else "none"
+    (folder / "kubeconfig").write_text(_KUBECONFIG.replace("CONTEXT", json.dumps(context)))
     state = root / ".github" / "states" / f"{stack}.json"
     if state.is_file():
         (folder / STATE).write_text(json.dumps(opened(export(state))))

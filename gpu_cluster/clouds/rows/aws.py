@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z][\w.]*)\}")
 Names = Mapping[str, str]
@@ -99,7 +99,7 @@ def rows() -> Mapping[str, Row]:
 
     Raises ValueError for a row with an unknown key, or without a required one.
     """
-    return {token: _row(token, words) for token, words in read("rows/aws").items()}
+    return {token: _row(token, words) for token, words in read_facts("rows/aws").items()}
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:

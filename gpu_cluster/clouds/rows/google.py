@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from gpu_cluster.clouds.read import read
+from gpu_cluster.clouds.read import read_facts
 
 Names = Mapping[str, str | None]
 """Path of a property, with `[]` for elements -> the API's field; None for a property without one,
@@ -109,7 +109,7 @@ def rows() -> Mapping[str, Row]:
 
     Raises ValueError for a row with an unknown key.
     """
-    return {token: _row(token, row) for token, row in read("rows/google").items()}
+    return {token: _row(token, row) for token, row in read_facts("rows/google").items()}
 
 
 def _row(token: str, row: Mapping[str, Any]) -> Row:

@@ -12,7 +12,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port
 from gpu_cluster.rehearsal.simulators.cloud import Automatic, Launching, RefusedError
-from gpu_cluster.tools.build import build
+from gpu_cluster.tools.build import build_programs
 from gpu_cluster.tools.programs import HERE, program
 
 PROGRAMS = {"jobset": "jobset", "kueue": "kueue", "karpenter/controller": "karpenter-aws"}
@@ -62,7 +62,7 @@ def provide(config: Mapping[str, Any], pinned: Path = HERE) -> None:
     }
     named = [replace(program(name), tools=pinned) for name in PROGRAMS.values() if wanted[name]]
     if missing := [item for item in named if not item.folder().is_dir()]:
-        build(missing)
+        build_programs(missing)
 
 
 def program_of(pod: Mapping[str, Any]) -> str | None:
@@ -89,9 +89,9 @@ class Controllers:
     def __init__(
         self, folder: Path, control_plane: LocalControlPlane, processes: Processes,
         network: PodNetwork, cluster_cache: ClusterCache, event_log: EventLog,
-        cloud: Callable[[], object] = lambda: None,
+        cloud: object = None,
     ) -> None:  # fmt: skip
-        """`cloud` returns the cloud that the controllers call, once it exists."""
+        """`cloud`: what the controllers call."""
         self._cloud = cloud
         self._folder = folder / "controllers"
         self._control_plane = control_plane
@@ -137,9 +137,8 @@ class Controllers:
                 self._event_log.finding("controllers", str(error))
 
     def _tick(self) -> None:
-        cloud = self._cloud()
-        if isinstance(cloud, Automatic):
-            self._auto_mode.follow(cloud.auto_mode())
+        if isinstance(self._cloud, Automatic):
+            self._auto_mode.follow(self._cloud.auto_mode())
         pods = {
             pod["metadata"]["uid"]: pod
             for pod in self._cluster_cache.pods
@@ -393,14 +392,14 @@ class _Karpenter(_Played):
     def __init__(
         self, pod: Mapping[str, Any], address: str, folder: Path,
         control_plane: LocalControlPlane, processes: Processes, binary: Path,
-        cloud: Callable[[], object],
+        cloud: object,
     ) -> None:  # fmt: skip
         super().__init__(pod, address, folder, control_plane, processes, binary)
         self._cloud = cloud
         self._log = processes.logs / f"{self.process}.log"
 
     def _begin(self, network: PodNetwork) -> None:
-        cloud, metadata = self._cloud(), self._pod["metadata"]
+        cloud, metadata = self._cloud, self._pod["metadata"]
         assert isinstance(cloud, Launching)
         made = datetime.fromisoformat(metadata["creationTimestamp"]).timestamp()
         account = self._pod["spec"].get("serviceAccountName", "default")

@@ -38,21 +38,17 @@ class LocalControlPlane:
         folder: Path,
         processes: Processes,
         *,
-        on_start: Callable[[], None] = lambda: None,
-        on_stop: Callable[[], None] = lambda: None,
         egress: Path | None = None,
         minor: int = 0,
     ) -> None:
         self._folder = folder
         self._processes = processes
-        self._on_start = on_start
-        """Called once the API server responds, for example to start the simulated kubelets."""
+        self._followers: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self._following = threading.RLock()
         self._egress = egress
         """How the API server reaches webhooks; None: directly, which fails for a pod's address."""
         self._gates = {"feature-gates": "HPAScaleToZero=true"} if minor >= 37 else {}
         """What Kubernetes 1.`minor` has and the version that runs here has not yet."""
-        self._on_stop = on_stop
-        """Called before the servers are stopped."""
         self._lock = threading.RLock()
         self._running = False
         self.pki = make_pki(folder / "pki")
@@ -109,20 +105,32 @@ class LocalControlPlane:
                     # Another process took a port in between, or the machine is so busy that a
                     # server gave up waiting for another one.
                     self._choose_ports()
-            self._running = True
-            self._on_start()
+            with self._following:
+                self._running = True
+                for start, _ in self._followers:
+                    start()
 
     def stop(self) -> None:
         """Stops the control plane; its content is lost, as when a cluster is deleted."""
         with self._lock:
             if not self._running:
                 return
-            self._running = False
-            self._on_stop()
+            with self._following:
+                self._running = False
+                for _, stop in reversed(self._followers):
+                    stop()
             # Nothing is kept, so no server needs time to finish.
             self._processes.stop(*SERVERS, grace=0.2)
             shutil.rmtree(self._etcd_folder, ignore_errors=True)
             self.kubeconfig.unlink(missing_ok=True)
+
+    def follow(self, start: Callable[[], None], stop: Callable[[], None] = lambda: None) -> None:
+        """Calls `start` whenever the API server has begun to respond, at once if it does already,
+        and `stop` before the servers stop, in reverse order. Does not wait for a start."""
+        with self._following:
+            self._followers.append((start, stop))
+            if self._running:
+                start()
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
         """Adds the cloud's CustomResourceDefinitions and waits until they are served."""

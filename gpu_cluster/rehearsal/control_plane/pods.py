@@ -7,6 +7,7 @@ from gpu_cluster.components.kube import gpu_daemons
 from gpu_cluster.components.kube.requests import requests
 
 GPU = "nvidia.com/gpu"
+EFA = "vpc.amazonaws.com/efa"
 STARTING = {
     "key": "node.cloudprovider.kubernetes.io/uninitialized",
     "value": "true",
@@ -83,6 +84,33 @@ def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
 def is_device_plugin(pod: Mapping[str, Any]) -> bool:
     """Whether the pod registers NVIDIA's GPUs with the kubelet."""
     return gpu_daemons.is_device_plugin(pod["spec"]) is True
+
+
+def serves_efa(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod registers Elastic Fabric Adapters: AWS's plugin, which looks for devices in
+    the host's /dev/infiniband (aws/eks-charts, aws-efa-k8s-device-plugin v0.5.30)."""
+    paths = gpu_daemons.host_paths(pod["spec"])
+    images = [str(container.get("image")) for container in pod["spec"]["containers"]]
+    return {gpu_daemons.PLUGIN_SOCKETS, "/dev/infiniband"} <= paths and any(
+        "/aws-efa-k8s-device-plugin:" in image for image in images
+    )
+
+
+def claims_efa(pod: Mapping[str, Any]) -> str:
+    """Why a device plugin of NVIDIA takes the adapters from AWS's: from 0.19 on, it gives every pod
+    with a GPU all devices of /dev/infiniband (k8s-device-plugin issue 1692); empty if it does not.
+    """
+    variables = {
+        variable["name"]: variable.get("value")
+        for container in pod["spec"]["containers"]
+        for variable in container.get("env") or []
+    }
+    if not is_device_plugin(pod) or variables.get("MOFED_ENABLED") == "false":
+        return ""
+    return (
+        f"{full_name(pod)} gives every pod with a GPU all EFA devices of its node, whatever it "
+        "requests: MOFED_ENABLED is not false"
+    )
 
 
 def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:

@@ -6,8 +6,10 @@ No cloud is simulated. What matters is that the stack leaves the cluster as it f
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from gpu_cluster.components import crds
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
@@ -15,10 +17,9 @@ from gpu_cluster.rehearsal.control_plane.pods import GPU
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, not_as_before
 from gpu_cluster.rehearsal.simulators.inventory import Machine
-from gpu_cluster.stacks.definition.files import ROOT
 from gpu_cluster.stacks.definition.names import StackError
 
-DEFINITIONS = ROOT / "components" / "crds"
+DEFINITIONS = Path(crds.__file__).parent
 """Resource definitions, including those that others install: upstream's, which a test compares."""
 STORAGE_SECONDS = 10.0
 """How long the server may take to serve a newly defined kind, for which it answers 429 "storage is

@@ -28,7 +28,9 @@ Read = tuple[dict[str, Any], str]
 """The keys of an inventory, and a kubeconfig of the cluster."""
 
 
-def read(settings: Settings[EksSettings], owner: str, endpoint: str | None = None) -> Read:
+def read_inventory(
+    settings: Settings[EksSettings], owner: str, endpoint: str | None = None
+) -> Read:
     """Describes the cluster from the account. `owner`: the stack, `<project>/<stack>`, whose own
     node groups are omitted; `endpoint`: a simulator's URL. Raises CheckError."""
     own = settings.own

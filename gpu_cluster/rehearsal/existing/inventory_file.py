@@ -15,6 +15,7 @@ import yaml
 from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.schema.limits import EXTENDED_RESOURCE
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.existing import inventory_objects
 from gpu_cluster.rehearsal.simulators import google_inventory
@@ -51,7 +52,7 @@ _CLUSTER_HEAD = """\
 """
 
 
-def write(
+def write_inventory(
     stack: str, nodes: Path | None, folder: Path = INVENTORIES, *, trusted: bool = False
 ) -> Path:
     """Writes the inventory of an existing cluster.
@@ -107,7 +108,7 @@ def write_cluster(
     API; `kubeconfig`: the cluster's, by default as the cloud describes it. Raises CheckError, also
     for a cluster that an inventory cannot describe."""
     owner = f"{project_name(ROOT)}/{stack}"
-    read = import_module(PLATFORMS[settings.platform].inventory).read
+    read = import_module(PLATFORMS[settings.platform].inventory).read_inventory
     described, known = read(settings, owner, endpoint)
     try:
         described |= inventory_objects.described(kubeconfig or known, settings, owner)
@@ -198,12 +199,17 @@ def _machine(node: Mapping[str, Any], selected: set[str]) -> Machine:
         # A node that is not ready at the moment has it.
         if not taint["key"].startswith("node.kubernetes.io/")
     ]
+    extended = [
+        key
+        for key, amount in capacity.items()
+        if EXTENDED_RESOURCE.refusal(key) is None and str(amount) != "0"
+    ]
     found = {
         "name": metadata["name"],
         "labels": labels,
         "taints": taints,
         "gpus": int(capacity.get(GPU, 0)),
-        "capacity": {"cpu": str(capacity["cpu"]), "memory": str(capacity["memory"])},
+        "capacity": {key: str(capacity[key]) for key in ("cpu", "memory", *extended)},
     }
     return {key: value for key, value in found.items() if value}
 

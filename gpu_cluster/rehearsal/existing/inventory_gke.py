@@ -23,7 +23,9 @@ _COUNTS = ("minNodeCount", "maxNodeCount", "totalMinNodeCount", "totalMaxNodeCou
 _T = TypeVar("_T")
 
 
-def read(settings: Settings[GkeSettings], owner: str, endpoint: str | None = None) -> Read:
+def read_inventory(
+    settings: Settings[GkeSettings], owner: str, endpoint: str | None = None
+) -> Read:
     """Describes the cluster from the project. `owner`: the stack, `<project>/<stack>`, whose own
     node pools are omitted; `endpoint`: a simulator's URL. Raises CheckError."""
     own, args, api = settings.own, settings.own.cluster, GoogleApi(endpoint)

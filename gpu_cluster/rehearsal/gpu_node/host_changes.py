@@ -100,7 +100,7 @@ class HostChanges:
         }
 
 
-def read(folder: Path) -> HostChanges | None:
+def read_changes(folder: Path) -> HostChanges | None:
     """The recorded changes of the node of the sandbox in this folder; None if there is none."""
     file = folder / FILE
     if not file.exists():

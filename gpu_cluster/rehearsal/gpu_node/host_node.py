@@ -83,7 +83,7 @@ def here(stack: str, machine: Machine) -> HostNode:
             for name in ("nvidia-smi", "nvidia-cuda-mps-control")
         },
     }
-    found = pytorch.find()
+    found = pytorch.find_pytorch()
     if found is not None:
         programs[str(found.binary)] = found.binary
     return HostNode(

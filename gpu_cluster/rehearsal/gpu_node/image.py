@@ -55,7 +55,7 @@ class Image:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def write(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> None:
+def write_image(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> None:
     """Writes an OCI layout as a tar, the format that `ctr images import` reads.
 
     `programs`: added to every image, by absolute path. Raises NodeError if one of TOOLS is missing.

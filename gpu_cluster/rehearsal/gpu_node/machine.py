@@ -49,7 +49,7 @@ class Machine:
         return f"{len(self.gpus)} x {', '.join(names)}, driver {self.driver}"
 
 
-def look(ask: Callable[[Path], str] | None = None) -> Machine:
+def describe_machine(ask: Callable[[Path], str] | None = None) -> Machine:
     """Describes the machine that this runs on. Raises NodeError if it cannot be a GPU node.
 
     `ask` gets the path of `nvidia-smi` and returns its output for FIELDS.
@@ -70,7 +70,7 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
             "here: its pods would use the same GPUs; choose another machine"
         )
     own = DRIVER_FOLDER / "lib64"
-    machine = read((ask or _ask)(found))
+    machine = parse_gpus((ask or _ask)(found))
     return Machine(
         gpus=machine.gpus,
         driver=machine.driver,
@@ -100,7 +100,7 @@ def nvidia_smi() -> Path | None:
     return Path(found) if found else None
 
 
-def read(answer: str) -> Machine:
+def parse_gpus(answer: str) -> Machine:
     """Parses the output of `nvidia-smi --query-gpu`: a line of FIELDS per GPU, without units."""
     gpus, drivers = [], set()
     for line in filter(None, map(str.strip, answer.splitlines())):

@@ -20,12 +20,12 @@ from gpu_cluster.rehearsal.gpu_node.cgroups import Cgroup
 from gpu_cluster.rehearsal.gpu_node.host_changes import (
     HostChanges,
     make_folders,
-    read,
+    read_changes,
     run_folder,
     seen,
 )
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
-from gpu_cluster.rehearsal.gpu_node.image import Image, write
+from gpu_cluster.rehearsal.gpu_node.image import Image, write_image
 from gpu_cluster.rehearsal.gpu_node.machine import DRIVER_FOLDER, NAME
 from gpu_cluster.rehearsal.gpu_node.pod_names import PodNames
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
@@ -90,7 +90,7 @@ class RealNode:
     def start(self) -> None:
         """Returns once the node is ready and its images are imported. Raises ProcessError, or
         NodeError if the machine does not allow it."""
-        if (before := read(self._sandbox)) is not None:
+        if (before := read_changes(self._sandbox)) is not None:
             before.take_back()
         host_changes = HostChanges(
             file=self._sandbox / "node.json",
@@ -116,7 +116,7 @@ class RealNode:
         self._processes.start("node", ["python3", "-I", "-S", NAMESPACES, self._plan(driver)])
         host_changes.namespace = self._namespace(deadline)
         host_changes.write()
-        write(self._folder / "images.tar", self._images, self._programs)
+        write_image(self._folder / "images.tar", self._images, self._programs)
         self._wait(deadline, "containerd answers", self._answers)
         self._ctr(
             "images", "import", "--local", "--snapshotter=native", str(self._folder / "images.tar")

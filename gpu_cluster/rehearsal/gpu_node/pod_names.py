@@ -31,7 +31,7 @@ class PodNames:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
                 query, asked = self.request
-                asked.sendto(answer(query, addresses(pods())), self.client_address)
+                asked.sendto(answer_query(query, addresses(pods())), self.client_address)
 
         try:
             self._server = socketserver.UDPServer((address, port), Handler)
@@ -58,7 +58,7 @@ def addresses(pods: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def answer(query: bytes, known: Mapping[str, str]) -> bytes:
+def answer_query(query: bytes, known: Mapping[str, str]) -> bytes:
     """The answer to a query with one question (RFC 1035, 4.1)."""
     labels, at = [], _HEADER.size
     while size := query[at]:

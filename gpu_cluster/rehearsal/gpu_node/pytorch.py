@@ -51,7 +51,7 @@ class PyTorch:
         }
 
 
-def find(python: str = "python3") -> PyTorch | None:
+def find_pytorch(python: str = "python3") -> PyTorch | None:
     """The PyTorch of the `python` on PATH; None if it has none."""
     found = shutil.which(python)
     if found is None:

@@ -42,7 +42,7 @@ class Reader:
         identity = plugin["metadata"]["uid"]
         sharing = self._read.get(identity)
         if sharing is None:
-            sharing = read(plugin, self._find)
+            sharing = sharing_of(plugin, self._find)
             if not sharing.fault:
                 self._read[identity] = sharing
         if sharing.strategy == "mps" and not any(map(_is_mps_daemon, on_node)):
@@ -54,7 +54,7 @@ class Reader:
         return sharing
 
 
-def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> GpuSharing:
+def sharing_of(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> GpuSharing:
     """How the plugin in this pod shares a node's GPUs; for a pod template, pass the namespace."""
     namespace = namespace or plugin["metadata"]["namespace"]
     who = workload(plugin) if plugin["metadata"].get("name") else "the device plugin"
@@ -84,13 +84,13 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
             fault=f"{who} reads {place[1]} of ConfigMap {namespace}/{name}, which has {has}"
         )
     try:
-        sharing = parse(data[place[1]])
+        sharing = parse_config(data[place[1]])
     except ValueError as error:
         return GpuSharing(fault=f"{who} does not start with ConfigMap {namespace}/{name}: {error}")
     return replace(sharing, fault=f"{who} {sharing.fault}") if sharing.fault else sharing
 
 
-def parse(text: str) -> GpuSharing:
+def parse_config(text: str) -> GpuSharing:
     """Parses the plugin's config file. Raises ValueError with the plugin's reason to refuse it."""
     try:
         config = yaml.safe_load(text)
@@ -163,7 +163,7 @@ def template_sharing(
     template = daemon_set["spec"]["template"]
     if group.plugin != "pod" or not is_device_plugin(template):
         return None
-    return read(template, find, namespace=daemon_set["metadata"]["namespace"])
+    return sharing_of(template, find, namespace=daemon_set["metadata"]["namespace"])
 
 
 def _plugin_container(pod: Object) -> Object:

@@ -22,14 +22,17 @@ MANAGED = {"kwok.x-k8s.io/node": "fake"}
 class Kwok:
     """One KWOK process for all nodes of one cluster."""
 
-    def __init__(self, folder: Path, processes: Processes, *, job_seconds: float = 5.0) -> None:
+    def __init__(
+        self, folder: Path, processes: Processes, kubeconfig: Path, *, job_seconds: float = 5.0
+    ) -> None:
         self._folder = folder
         self._processes = processes
+        self._kubeconfig = kubeconfig
         self._job_seconds = job_seconds
         """How long a Job's pod runs, so that the run can be observed."""
 
-    def start(self, kubeconfig: Path) -> None:
-        """Starts KWOK for this API server."""
+    def start(self) -> None:
+        """Starts KWOK for the API server of the kubeconfig."""
         config = self._folder / "kwok.yaml"
         config.write_text(yaml.safe_dump_all(self._stages()))
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
@@ -37,7 +40,7 @@ class Kwok:
             "kwok",
             [
                 tools.binary("kwok"),
-                f"--kubeconfig={kubeconfig}",
+                f"--kubeconfig={self._kubeconfig}",
                 f"--config={config}",
                 f"--manage-nodes-with-annotation-selector={selector}",
                 f"--node-ip={NODE_ADDRESS}",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.pods import GPU, STARTING
+from gpu_cluster.rehearsal.control_plane.pods import EFA, GPU, STARTING
 from gpu_cluster.rehearsal.nodes.autoscaler import pool_name
 from gpu_cluster.rehearsal.nodes.kwok import MANAGED
 from gpu_cluster.rehearsal.simulators.cloud import Machine, NodeGroup
@@ -22,8 +22,8 @@ def machines_node(machine: Machine, group: NodeGroup) -> dict[str, Any]:
 
 
 def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
-    """A node that the cloud creates itself, still without its GPUs."""
-    size = {key: value for key, value in group.node.capacity.items() if key != GPU}
+    """A node that the cloud creates itself, still without what device plugins register."""
+    size = {key: value for key, value in group.node.capacity.items() if key not in (GPU, EFA)}
     return {
         "apiVersion": "v1",
         "kind": "Node",

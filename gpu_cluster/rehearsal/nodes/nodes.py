@@ -23,12 +23,15 @@ from gpu_cluster.rehearsal.control_plane.attachments import FOLLOWED, Attachment
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pods import (
+    EFA,
     GPU,
     allocatable_gpus,
+    claims_efa,
     holds,
     is_device_plugin,
     is_ready,
     is_starting,
+    serves_efa,
 )
 from gpu_cluster.rehearsal.control_plane.watch import Change, Watcher
 from gpu_cluster.rehearsal.event_log import EventLog
@@ -175,7 +178,7 @@ class Nodes:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread; nodes stay as they are."""
+        """Stops the thread and the autoscaler; nodes stay as they are."""
         with self._intake:
             self._stopped.set()
         if self._watcher is not None:
@@ -184,6 +187,7 @@ class Nodes:
             self._thread.join(10)
             self._attachments.end(self._followed())
         self._cluster_cache.clear()
+        self._autoscaler.stop()
 
     @contextmanager
     def emptying_soon(self) -> Iterator[None]:
@@ -474,6 +478,7 @@ class Nodes:
             )  # fmt: skip
         try:
             self._gpus(node, group)
+            self._adapters(node, group)
             # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
                 self._shape(node, group, asked=asked)
@@ -676,7 +681,8 @@ class Nodes:
         if allocatable == wanted and (wanted or GPU not in capacity):
             return
         quantity = str(wanted) if wanted else None
-        size = {**group.node.capacity, GPU: quantity} if not allocatable else {GPU: quantity}
+        rest = {key: amount for key, amount in group.node.capacity.items() if key != EFA}
+        size = {**rest, GPU: quantity} if not allocatable else {GPU: quantity}
         # Recorded first: a pod may be seen with a GPU before the response arrives.
         self._offers(name, group, wanted)
         self._api.patch(
@@ -684,6 +690,25 @@ class Nodes:
             {"status": {"capacity": size, "allocatable": size}},
             STRATEGIC,
         )
+
+    def _adapters(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Adds the node's Elastic Fabric Adapters while AWS's device plugin is ready on it."""
+        if (count := group.node.capacity.get(EFA)) is None:
+            return
+        name, has = node["metadata"]["name"], node["status"].get("allocatable", {}).get(EFA, "0")
+        pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name and is_ready(pod)]
+        wanted = count if holds(node, "Ready") and any(map(serves_efa, pods)) else "0"
+        if wanted != "0":
+            faults = [group.efa_fault, *map(claims_efa, pods)]
+            for fault in filter(None, faults):
+                self._event_log.finding(group.name, f"pool {group.name}: {fault}")
+        if wanted != has:
+            size = {EFA: wanted}
+            self._api.patch(
+                f"/api/v1/nodes/{name}/status",
+                {"status": {"capacity": size, "allocatable": size}},
+                STRATEGIC,
+            )
 
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
         if self._offered.get(name, 0) != gpus:

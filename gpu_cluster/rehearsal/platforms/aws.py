@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
 from gpu_cluster.components.catalog.eks import INSTANCE_TYPES
+from gpu_cluster.components.schema.outputs import texts
 from gpu_cluster.rehearsal.platforms.simulator import Rehearsed, RunningSimulator
 from gpu_cluster.rehearsal.plugins import aws
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
@@ -75,7 +76,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             reservations=reserved,
             buckets={
                 # If a stack names keys, its buckets are encrypted with one of them.
-                name: Bucket(key=next(iter(account.bucket_keys), ""))
+                name: Bucket(key=next(iter(texts(account.bucket_keys)), ""))
                 for account in accounts.values()
                 for name in account.buckets
             },

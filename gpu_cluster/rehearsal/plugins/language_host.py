@@ -180,11 +180,13 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def _python(info: messages.ProgramInfo) -> str:
-    """The interpreter for a program: the project's `virtualenv` option, else this one."""
+    """The interpreter for a program: the project's `virtualenv` option, else this one, which is
+    also that environment's if it may be a launcher (GPU_CLUSTER_PYTHON)."""
     chosen = info.options.fields["virtualenv"].string_value
-    if not chosen or "GPU_CLUSTER_PYTHON" in os.environ:
+    folder, given = Path(info.root_directory, chosen), "GPU_CLUSTER_PYTHON" in os.environ
+    python, same = folder / "bin" / "python", folder.resolve() == Path(sys.prefix).resolve()
+    if not chosen or (given and (same or not python.exists())):
         return sys.executable
-    python = Path(info.root_directory, chosen, "bin", "python")
     if not python.exists():
         raise ToolError(
             f"the 'virtualenv' option in Pulumi.yaml is {chosen!r}, and {python} does not exist: "

@@ -28,7 +28,7 @@ from gpu_cluster.rehearsal.scenario import Failure, Planned, Rehearsal
 from gpu_cluster.rehearsal.verify.diagnosis import diagnose
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.live.gpu_survey import survey
-from gpu_cluster.stacks.live.gpu_survey import text as table_of
+from gpu_cluster.stacks.live.gpu_survey import survey_text as table_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
 """A GPU's UUID: enough of it to tell two GPUs apart."""

@@ -187,7 +187,7 @@ def created(urns: Iterable[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def text(report: Report, width: int | None = None) -> str:
+def report_text(report: Report, width: int | None = None) -> str:
     """The report as text. On a terminal of `width` columns, lines are wrapped and table cells cut;
     without a width, for a file or a pipe, lines are complete."""
     blocks = [_steps(report, width), _change(report), _resources(report), _nodes(report, width),

@@ -204,6 +204,8 @@ class NodeGroup:
     unwaited: str = ""
     """Why the autoscaler does not wait for the GPUs of a ready node that has none yet, and starts
     another node for the same pods; empty if it waits."""
+    efa_fault: str = ""
+    """What is wrong with the nodes' Elastic Fabric Adapters; empty if nothing is known."""
     auto_provisioned: bool = False
     """GKE Autopilot and compute classes: such nodes start only for pods that select them."""
     admitted: Mapping[int, Mapping[str, str]] = field(default_factory=dict)

@@ -18,13 +18,14 @@ from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
 from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.components.schema.decode import shown as written
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,
     block_of,
     cluster_keys,
+    file_of,
     inventory,
-    shown,
     without_reservations,
     wrong,
 )
@@ -157,7 +158,7 @@ def node_accounts(settings: Settings[Any] | None) -> frozenset[str]:
     if not isinstance(own, GkeSettings):
         return frozenset()
     named = (pool.args.service_account for pool in own.pools.values())
-    return frozenset(email for email in named if email is not None)
+    return frozenset(text(email) for email in named if email is not None)
 
 
 def gke_cluster(
@@ -192,7 +193,7 @@ def networks(
     if not isinstance(wanted, GkeNetworkArgs):
         named = Subnetwork(
             project=wanted.host_project or own.project,
-            vpc=wanted.vpc or "main",
+            vpc=text(wanted.vpc or "main"),
             name="nodes",
             region=own.cluster.region,
             cidr=_NODES,
@@ -209,7 +210,7 @@ def networks(
     )
     return Networks(service_project=own.project, subnetworks=[derived]), [
         f"this subnetwork is simulated: {wanted.subnetwork}; no inventory describes it, so it is "
-        f"derived from cluster.network: {shown(stack)} says region, ranges, way out and grants"
+        f"derived from cluster.network: {file_of(stack)} says region, ranges, way out and grants"
     ]
 
 

@@ -22,6 +22,7 @@ from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.decode import camel, decode, type_hints
 from gpu_cluster.components.schema.decode import shown as written
+from gpu_cluster.components.schema.outputs import texts
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.files import ROOT
@@ -106,7 +107,7 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
         return None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         words = " ".join(str(error).split())
-        raise StackError(f"{shown(stack)} cannot be read: {words}") from None
+        raise StackError(f"{file_of(stack)} cannot be read: {words}") from None
 
 
 def without_reservations(found: Any) -> Any:
@@ -137,6 +138,7 @@ def machines(
         return _with_plugins(stack, checked_machines(stack, found), assumed)
     derived: list[Machine] = [{"name": "control", "capacity": {"cpu": "16", "memory": "64Gi"}}]
     for name, pool in pools.items():
+        extended = pool.pool.extended_resources or {}
         derived += [
             {
                 "name": f"{name}-{number}",
@@ -146,7 +148,7 @@ def machines(
                     for taint in pool.pool.taints
                 ],
                 "gpus": pool.pool.gpus_per_node,
-                "capacity": dict(_ROOMY),
+                "capacity": {**_ROOMY, **{key: str(n) for key, n in extended.items()}},
             }
             for number in range(1, _machines_for(name, settings) + 1)
         ]
@@ -155,7 +157,7 @@ def machines(
     return derived, [
         *notes,
         f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
-        f"from gpuPools: gpu-cluster inventory {stack} writes {shown(stack)}",
+        f"from gpuPools: gpu-cluster inventory {stack} writes {file_of(stack)}",
     ]
 
 
@@ -177,7 +179,7 @@ def _with_plugins(
             machines.append(machine)
     return machines, [
         f"devicePlugin of {', '.join(own)} is none, so another device plugin than the stack's is "
-        f"taken to run on {', '.join(taken)}; devicePlugin: false of a machine in {shown(stack)} "
+        f"taken to run on {', '.join(taken)}; devicePlugin: false of a machine in {file_of(stack)} "
         "says that none does"
     ] if taken else []
 
@@ -285,14 +287,15 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
             stack, f"{at}.devicePlugin", f"{written(plugin)} is not a boolean (true or false)"
         )
     capacity = machine.get("capacity")
-    for key in ("cpu", "memory"):
-        value = capacity.get(key) if isinstance(capacity, dict) else None
+    size = capacity if isinstance(capacity, dict) else {}
+    for key in ("cpu", "memory", *size):
+        value = size.get(key)
         try:
             quantity.parse(str(value))
         except ValueError:
             raise wrong(
                 stack, f"{at}.capacity.{key}", f"{written(value)} is not a quantity; give one such "
-                "as " + ("'64'" if key == "cpu" else "256Gi")
+                "as " + ("256Gi" if key == "memory" else "'64'")
             ) from None  # fmt: skip
     labels = machine.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
@@ -321,14 +324,14 @@ def network(
     own = settings.own if settings else None
     if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
         return None, []
-    wanted, region = own.cluster.network.subnet_ids, own.region
+    wanted, region = own.cluster.network.places, own.region
     found = without_reservations(inventory(stack, folder))
     if found is None:
         # The stack's nodes may be in one zone; an existing control plane is in two.
         single = isinstance(own.cluster, EksExistingClusterArgs) and len(wanted) == 1
         return _derived([*wanted, _SECOND] if single else wanted, region), [
             f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "
-            f"they are derived from their IDs: {shown(stack)} says zone, CIDR and way out of each"
+            f"they are derived from their IDs: {file_of(stack)} says zone, CIDR and way out of each"
         ]
     described = _checked_network(stack, found, region)
     if unknown := [subnet for subnet in wanted if subnet not in described.subnets]:
@@ -352,8 +355,8 @@ def cluster_keys(
     described = found.get("cluster") if isinstance(found, dict) else None
     if described is None:
         return {}, [
-            f"the cluster {like} makes one by default: `cluster` in {shown(stack)} says what yours "
-            "is like"
+            f"the cluster {like} makes one by default: `cluster` in {file_of(stack)} says what "
+            "yours is like"
         ]
     if not isinstance(described, dict):
         raise wrong(stack, ".cluster", "is not a map; write it as { version: '1.35' }")
@@ -375,7 +378,7 @@ def cluster_keys(
         try:
             decode(f"cluster.{key}", type_hints(kind)[keys[key]], value)
         except ValueError as error:
-            raise StackError(f"{shown(stack)} {error}") from None
+            raise StackError(f"{file_of(stack)} {error}") from None
     return {keys[key]: value for key, value in described.items()}, []
 
 
@@ -408,7 +411,7 @@ def eks_cluster(
     if notes and unscaled and not objects(stack, folder):
         notes.append(
             f"{args.name} has no Cluster Autoscaler here, as that module installs none, so no GPU "
-            f"node starts: describe yours in {shown(stack)}, as inventories/on-eks.yaml does, or "
+            f"node starts: describe yours in {file_of(stack)}, as inventories/on-eks.yaml does, or "
             "set cluster.autoscaler: {} and the stack installs one"
         )
     role = args.karpenter_node_role or ""
@@ -424,7 +427,7 @@ def eks_cluster(
             stack, ".subnets", "are in one zone, and EKS creates no such cluster; describe another "
             "subnet of the VPC, in another zone"
         )  # fmt: skip
-    groups = args.network.security_group_ids
+    groups = texts(args.network.security_group_ids)
     described = given.get("security_groups", groups) or ()
     if unknown := [group for group in groups if group not in described]:
         raise wrong(
@@ -526,12 +529,12 @@ def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
         raise wrong(stack, at, f"{written(value)} is not a network such as 10.20.0.0/16") from None
 
 
-def shown(stack: str) -> str:
+def file_of(stack: str) -> str:
     """The path of a stack's inventory, for messages."""
     return f"inventories/{stack}.yaml"
 
 
 def wrong(stack: str, at: str, reason: str) -> StackError:
     """The error about a path in the inventory, in one line."""
-    return StackError(f"{shown(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
+    return StackError(f"{file_of(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
                       f"{': ' if at else ''}{reason}")  # fmt: skip

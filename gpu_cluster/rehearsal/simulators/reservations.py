@@ -14,16 +14,23 @@ from typing import Any
 from gpu_cluster.components.catalog.gke import largest_with, zones_with
 from gpu_cluster.components.eks.reservation import ID, is_group
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.gke.reservation import parse
+from gpu_cluster.components.gke.reservation import parse_reservation
 from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
 from gpu_cluster.components.schema.decode import shown as written
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, Network, inventory, shown, wrong
+from gpu_cluster.rehearsal.simulators.inventory import (
+    INVENTORIES,
+    Network,
+    file_of,
+    inventory,
+    wrong,
+)
 
 _KEYS = (
     "type", "zone", "count", "used", "accelerator", "gpus", "block", "group", "start", "end",
-    "sharedWith", "blocks",
+    "sharedWith", "blocks", "ssds",
 )  # fmt: skip
 _EXAMPLE = "{ type: p5.48xlarge, zone: us-east-1a, count: 2 }"
 _EARLIER, _LONG = timedelta(hours=1), timedelta(days=7)
@@ -47,6 +54,8 @@ class Reservation:
     accelerator: str = ""
     """Google Cloud: the accelerator of each N1 machine, and its count."""
     gpus: int = 0
+    ssds: int = 0
+    """Google Cloud: the local SSDs that were added to each machine."""
     block: bool = False
     """AWS: whether it is a Capacity Block."""
     group: str = ""
@@ -77,7 +86,7 @@ def reservations(
     named = ", ".join(reservation.group or reservation.name for reservation in derived)
     return derived, [
         f"these reservations are simulated: {named}; no inventory describes them, so they are as "
-        f"the pools want them: {shown(stack)} says type, zone and count of "
+        f"the pools want them: {file_of(stack)} says type, zone and count of "
         "each"
     ]
 
@@ -116,15 +125,16 @@ def _of_eks(own: EksSettings, network: Network | None) -> Iterator[Reservation]:
             continue
         place = pool.places[0]
         zone = network.subnets[place].zone if network else place
-        group = is_group(args.reservation)
+        reservation = text(args.reservation)
+        group = is_group(reservation)
         block = args.capacity_type == "capacity-block"
         yield Reservation(
-            name=_ID.format(number) if group else args.reservation,
+            name=_ID.format(number) if group else reservation,
             type=args.instance_types[0],
             zone=zone,
             count=args.max_nodes,
             block=block,
-            group=args.reservation if group else "",
+            group=reservation if group else "",
             **window(block, None, None),
         )
 
@@ -134,15 +144,17 @@ def _of_gke(own: GkeSettings) -> Iterator[Reservation]:
         args = pool.args
         if args.reservation is None:
             continue
-        path = parse(args.reservation)
+        reservation = text(args.reservation)
+        path = parse_reservation(reservation)
         for zone in pool.places:
             yield Reservation(
-                name=args.reservation.partition("/reservationBlocks/")[0],
+                name=reservation.partition("/reservationBlocks/")[0],
                 type=args.machine_type,
                 zone=zone,
                 count=args.max_nodes,
                 accelerator="" if args.machine.accelerator else args.gpu_model.name,
                 gpus=0 if args.machine.accelerator else args.gpus,
+                ssds=args.ssds - args.machine.local_ssds,
                 shared_with=(own.project,) if path.owner else (),
                 blocks=(path.block,) if path.block else (),
             )
@@ -154,7 +166,7 @@ def _of_autopilot(own: GkeAutopilotSettings) -> Iterator[Reservation]:
         args = pool.args
         if args.reservation is None:
             continue
-        path, (accelerator, count) = parse(args.reservation), args.node_gpus
+        path, (accelerator, count) = parse_reservation(args.reservation), args.node_gpus
         machine = largest_with(accelerator.name, count)
         attached = machine is not None and not machine.accelerator
         for zone in zones_with(accelerator.name, region)[:1] if machine else ():
@@ -189,7 +201,7 @@ def _checked(stack: str, found: Any) -> Iterator[Reservation]:
                     stack, f"{at}.{key}", f"{written(row.get(key))} is not the name of a {key}"
                 )
         block = row.get("block", False)
-        counts = {key: row.get(key, 0) for key in ("count", "used", "gpus")}
+        counts = {key: row.get(key, 0) for key in ("count", "used", "gpus", "ssds")}
         for key, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise wrong(stack, f"{at}.{key}", f"{written(value)} is not a number of {key}")

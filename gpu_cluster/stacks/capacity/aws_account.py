@@ -11,6 +11,7 @@ from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.outputs import text, texts
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
 
@@ -58,7 +59,7 @@ def wanted(settings: EksSettings) -> list[Wanted]:
         if pool.args.reservation is None
     ]
     pools += [
-        (name, pool.instance_types, tuple(pool.zones) or cluster.network.places)
+        (name, pool.instance_types, pool.places(name) or cluster.network.places)
         for name, pool in cluster.cpu_pools.items()
     ]
     return [
@@ -114,7 +115,7 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
             reason = f"the identity that signs in is unknown: {unknown(error).reason}"
             yield Finding(about="cluster.admins", word="unknown", reason=reason)
             return
-    if not any(_is(who, admin) for admin in settings.cluster.admins):
+    if not any(_is(who, admin) for admin in texts(settings.cluster.admins)):
         yield Finding(
             about="cluster.admins",
             word="wrong",
@@ -164,7 +165,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
     https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
     and https://docs.aws.amazon.com/eks/latest/userguide/auto-kms.html, read 2026-11-24.
     """
-    key, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
+    given, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
+    key = None if given is None else text(given)
     try:
         if key is None:
             # The alias or the ARN, also for AWS's own key.

@@ -8,13 +8,15 @@ from typing import Any
 
 import yaml
 
-from gpu_cluster.components.catalog.eks_addons import ADDONS, BAD_VERSIONS, harm
+from gpu_cluster.components.catalog.bad_releases import BAD_RELEASES, harm
+from gpu_cluster.components.catalog.eks_addons import ADDONS
 from gpu_cluster.components.cluster import POOL_LABEL
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs, unfit
 from gpu_cluster.components.eks.kubeconfig import kubeconfig
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.outputs import text, texts
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.aws_account import nodes_of, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
@@ -27,7 +29,7 @@ _CNI_POLICY = "cluster.network.cniPolicy"
 Row = Mapping[str, Any]
 
 
-def findings(
+def cluster_findings(
     eks: Any, ec2: Any, settings: Settings[EksSettings], owner: str, *, simulated: bool = False
 ) -> list[Finding]:
     """A finding for each thing that is missing or in conflict; none for a cluster that the stack
@@ -153,7 +155,7 @@ def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Ite
         ("certificateAuthority", args.certificate_authority, authority,
          "certificateAuthority.data"),
     ):  # fmt: skip
-        if given is not None and given.strip() != found and not simulated:
+        if given is not None and text(given).strip() != found and not simulated:
             yield (
                 f"cluster.{key}: does not match {name}; set it to the output of aws eks "
                 f"describe-cluster --name {name} --region {region} --query cluster.{query}, or "
@@ -174,7 +176,7 @@ def _subnets(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
 
 def _security_groups(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
     vpc, name = config["vpcId"], args.existing
-    groups = list(args.network.security_group_ids)
+    groups = texts(args.network.security_group_ids)
     by_id = [{"Name": "group-id", "Values": groups}]
     rows = ec2.describe_security_groups(Filters=by_id)["SecurityGroups"] if groups else []
     vpc_of = {item["GroupId"]: item["VpcId"] for item in rows}
@@ -223,7 +225,7 @@ def _addons(
     name = args.existing
     pages = eks.get_paginator("list_addons").paginate(clusterName=name)
     installed = {addon for page in pages for addon in page["addons"]}
-    for addon in sorted(installed & {bad.addon for bad in BAD_VERSIONS}):
+    for addon in sorted(installed & {bad.of for bad in BAD_RELEASES}):
         version = eks.describe_addon(clusterName=name, addonName=addon)["addon"]["addonVersion"]
         if bad := harm(addon, version):
             yield (
@@ -275,7 +277,7 @@ def _taken(
     """Principals of a group to which somebody else has given access: EKS has one access entry for
     each. `key`: the setting that lists them."""
     name = args.existing
-    for arn in args.users[group].principals:
+    for arn in texts(args.users[group].principals):
         try:
             entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
         except eks.exceptions.ResourceNotFoundException:

@@ -12,6 +12,7 @@ from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.outputs import texts
 from gpu_cluster.stacks.capacity.aws_account import listed, nodes_of, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
 
@@ -28,14 +29,14 @@ _PRIVATE_EXITS = (
 Row = Mapping[str, Any]
 
 
-def findings(
+def network_findings(
     ec2: Any,
     settings: EksSettings,
     claims: Mapping[str, tuple[str | None, Sequence[str]]] | None = None,
 ) -> list[Finding]:
     """A finding for each requirement that is not met or not known; none for a VPC that the stack
     creates. `claims`: name -> its disk's zone, and the pools whose pods mount it."""
-    wanted = settings.cluster.network.subnet_ids
+    wanted = texts(settings.cluster.network.subnet_ids)
     if not wanted:
         return []
     pools = [place for pool in settings.pools.values() for place in pool.places]
@@ -117,7 +118,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     pool, then for all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
     system, grouped = cluster.system_nodes, SCALERS[cluster.scaler].node_groups
-    subnets = cluster.network.subnet_ids
+    subnets = cluster.network.places
     groups = [
         *([("systemPool", system.instance_types, system.max_nodes, 0, subnets)] if system else []),
         *(
@@ -133,7 +134,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             for name, pool in settings.pools.items()
         ),
         *(
-            (f"pool {name}", cpu.instance_types, cpu.max_nodes, 0, cpu.zones or subnets)
+            (f"pool {name}", cpu.instance_types, cpu.max_nodes, 0, cpu.places(name) or subnets)
             for name, cpu in cluster.cpu_pools.items()
         ),
     ]

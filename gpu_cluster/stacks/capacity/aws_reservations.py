@@ -10,6 +10,7 @@ from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.reservation import is_group, is_reserved
 from gpu_cluster.components.scalers import Scaler
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.stacks.capacity.aws_account import unknown, zones_of
 from gpu_cluster.stacks.capacity.reserved import Held, Reserved, State, Wanted
 
@@ -36,7 +37,7 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
     return [
         Wanted(
             pool=name,
-            reservation=pool.args.reservation,
+            reservation=text(pool.args.reservation),
             types=tuple(pool.args.instance_types),
             places=places,
             zones=tuple(pool.places),

@@ -1,6 +1,7 @@
 """The choice in a pool's order of fallback that a new node would use, as far as APIs tell.
 
-Quotas and reservations are queried. No API tells whether the cloud has a machine available.
+Quotas and reservations are queried. Whether the cloud has a machine available is in `advice`, as
+far as it tells.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ def lines(
         choices = "; ".join(f"{', '.join(those)}: {words}" for words, those in ways.items())
         yield (
             f"pool {name}: according to quotas and reservations, {first or 'no choice has room'} "
-            f"({choices}); no API says whether machines are free"
+            f"({choices})"
         )
 
 

@@ -15,10 +15,18 @@ from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema import outputs
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity.verdict import Finding, unless_run
 from gpu_cluster.stacks.definition.settings import principals_key
-from gpu_cluster.stacks.live.cluster import NODE_POOLS, Denied, asked, client_of, full_name, items
+from gpu_cluster.stacks.live.cluster import (
+    NODE_POOLS,
+    Denied,
+    asked,
+    client_of,
+    full_name,
+    listed_items,
+)
 
 _AUTOSCALER, _PLUGIN = "cluster-autoscaler", "k8s-device-plugin"
 _INSTALLER = "nvidia-driver-installer"
@@ -163,7 +171,7 @@ def _read(
     denied: dict[str, str] = {}
     for kind, ask in requests.items():
         try:
-            found[kind] = items(ask())
+            found[kind] = listed_items(ask())
         except Denied as error:
             denied[kind] = str(error)
     return found, denied
@@ -214,7 +222,7 @@ def mapped(settings: Settings[EksSettings], config_maps: Sequence[Object]) -> It
     texts = [text for config_map in config_maps for text in (config_map.get("data") or {}).values()]
     known = {found for text in texts for found in _PRINCIPAL.findall(text)}
     for group, user in settings.own.cluster.users.items():
-        for arn in user.principals:
+        for arn in outputs.texts(user.principals):
             if known & {*_PRINCIPAL.findall(arn)}:
                 yield (
                     principals_key(settings, group),

@@ -24,10 +24,13 @@ from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.scalers import SCALERS
+from gpu_cluster.components.schema.outputs import texts
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.aws_session import session
 from gpu_cluster.stacks.capacity import (
+    advice,
     aws_account,
+    aws_advice,
     aws_existing,
     aws_network,
     aws_reservations,
@@ -76,15 +79,31 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     )
     if not (scaler := SCALERS[own.cluster.scaler]).node_groups:
         notes += aws_reservations.unused(quotas.ec2, own.pools, scaler)
-    addons, newer = eks_addons.compare(quotas.eks, own, simulated=endpoint is not None)
+    addons, newer = eks_addons.addon_findings(quotas.eks, own, simulated=endpoint is not None)
     return Questions(
         cloud=quotas,
         needs=quota_needs,
         wanted=aws_account.wanted(own),
         reservations=reserved,
-        notes=[*notes, *order, *newer],
+        machines=[
+            advice.Wanted(
+                pool=name,
+                way="spot",
+                types=tuple(pool.args.instance_types),
+                zones=tuple(pool.places),
+                nodes=pool.pool.bounds[1],
+            )
+            for name, pool in own.pools.items()
+            if "spot" in pool.args.purchases
+        ],
+        notes=[
+            *notes,
+            *order,
+            *newer,
+            *advice.silent({name: pool.args.purchases for name, pool in own.pools.items()}),
+        ],
         findings=[*quotas.findings(own, settings.auxiliary.accounts, settings.mounted), *addons],
-        existing=lambda owner: aws_existing.findings(
+        existing=lambda owner: aws_existing.cluster_findings(
             quotas.eks, quotas.ec2, settings, owner, simulated=endpoint is not None
         ),
         kubeconfig=lambda: aws_existing.kubeconfig_of(quotas.eks, own),
@@ -94,9 +113,8 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
 
 def _own(account: str, settings: EksSettings) -> bool:
     """Whether it is the cluster's account: that of an administrator, or of the provider's role."""
-    return any(
-        f":{account}:" in arn for arn in (*settings.cluster.admins, settings.provider.role or "")
-    )
+    arns = [*texts(settings.cluster.admins), settings.provider.role or ""]
+    return any(f":{account}:" in arn for arn in arns)
 
 
 def needs(
@@ -254,6 +272,10 @@ class AwsQuotas:
         own_nodes = [instance for instance in instances if _cluster(instance) == cluster]
         return aws_reservations.reserved(self.ec2, self._groups, wanted, own_nodes)
 
+    def advise(self, wanted: advice.Wanted) -> advice.Advice | None:
+        """EC2's Spot placement scores, or the Capacity Blocks on sale."""
+        return aws_advice.advise(self.ec2, wanted)
+
     def findings(
         self,
         settings: EksSettings,
@@ -265,7 +287,7 @@ class AwsQuotas:
         in another region, the account lacks the role for Spot."""
         return [
             *aws_account.signed_in(self._sts, settings),
-            *aws_network.findings(self.ec2, settings, claims),
+            *aws_network.network_findings(self.ec2, settings, claims),
             *aws_account.disks_key(self.ec2, self._kms, settings, self.eks),
             *aws_account.buckets(self._s3, accounts, settings.region),
             *aws_account.spot_role(self._iam, settings),

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_cluster.components.catalog.eks_addons import ADDONS, harm
+from gpu_cluster.components.catalog.bad_releases import harm
+from gpu_cluster.components.catalog.eks_addons import ADDONS
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.node_repair_args import counts_nvlink_errors
 from gpu_cluster.components.eks.settings import EksSettings
@@ -33,7 +34,7 @@ class _Fitting:
         return f"{default}the newest is {self.versions[0]}"
 
 
-def compare(
+def addon_findings(
     eks: Any, settings: EksSettings, *, simulated: bool = False
 ) -> tuple[list[Finding], list[str]]:
     """A finding for each version that is not compatible with `cluster.version`, pinned or running
@@ -54,7 +55,7 @@ def compare(
             fitting, about = _fitting(eks, name, cluster.version), f"{_AT}.{name}"
             if bad := harm(name, version):
                 reason = f"{version} {bad.symptom} ({bad.source}); {fitting}"
-                if _acts_on(bad.reason, settings):
+                if bad.reason and _acts_on(bad.reason, settings):
                     findings.append(Finding(about=about, word="wrong", reason=reason))
                 else:
                     notes.append(f"{about}: {reason}")

@@ -11,8 +11,10 @@ from gpu_cluster.components.gke.existing_args import own_account
 from gpu_cluster.components.gke.node_account import account_id
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.settings import GkeSettings
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.capacity import (
+    advice,
     choices,
     google_buckets,
     google_existing,
@@ -46,7 +48,9 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     region = region_of(own.cluster.location)
     quota_needs, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
-    buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
+    buckets, far = google_buckets.bucket_findings(
+        settings.auxiliary.accounts, region=region, api=api
+    )
     cloud, reserved = GoogleQuotas(own.project, region, api), reservations(own.pools)
     order = choices.lines(
         own.pools,
@@ -60,7 +64,13 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
         needs=[*quota_needs, *node_needs(nodes(own), project=own.project, region=region)],
         wanted=wanted(own.pools, region),
         reservations=reserved,
-        notes=[*notes, *order, *far],
+        machines=spot(own.pools),
+        notes=[
+            *notes,
+            *order,
+            *far,
+            *advice.silent({name: pool.args.order for name, pool in own.pools.items()}),
+        ],
         findings=buckets,
     )
     cluster, registry = own.cluster, settings.images.registry
@@ -74,7 +84,10 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
                 else []
             )
             simulated = endpoint is not None
-            return [*google_existing.findings(api, settings, owner, simulated=simulated), *grants]
+            return [
+                *google_existing.cluster_findings(api, settings, owner, simulated=simulated),
+                *grants,
+            ]
 
         return replace(
             asked, existing=existing, kubeconfig=lambda: google_existing.kubeconfig_of(api, own)
@@ -84,8 +97,8 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
         wanted=[*system(cluster, region), *asked.wanted],
         findings=[
             *buckets,
-            *google_grants.findings(cluster, registry, project=own.project, api=api),
-            *google_network.findings(
+            *google_grants.grant_findings(cluster, registry, project=own.project, api=api),
+            *google_network.network_findings(
                 cluster.network,
                 project=own.project,
                 region=region,
@@ -134,7 +147,7 @@ def reservations(pools: Pools) -> list[Reservation]:
     return [
         Reservation(
             pool=name,
-            reservation=pool.args.reservation,
+            reservation=text(pool.args.reservation),
             types=(machine(pool.args.machine_type, pool.args.gpu_model.name, pool.args.gpus),),
             places="zones",
             zones=tuple(pool.places),
@@ -143,6 +156,24 @@ def reservations(pools: Pools) -> list[Reservation]:
         )
         for name, pool in pools.items()
         if pool.args.reservation is not None
+    ]
+
+
+def spot(pools: Pools) -> list[advice.Wanted]:
+    """The machines of pools that buy Spot."""
+    return [
+        advice.Wanted(
+            pool=name,
+            way="spot",
+            types=(pool.args.machine_type,),
+            attached=None
+            if pool.args.machine.accelerator is not None
+            else (pool.pool.accelerator, pool.args.gpus),
+            zones=tuple(pool.places),
+            nodes=pool.pool.bounds[1],
+        )
+        for name, pool in pools.items()
+        if "spot" in pool.args.order
     ]
 
 

@@ -9,7 +9,13 @@ from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
 from gpu_cluster.components.gpu.pod_group import PodGroup
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.stacks.capacity import choices, google_buckets, google_grants, google_network
+from gpu_cluster.stacks.capacity import (
+    advice,
+    choices,
+    google_buckets,
+    google_grants,
+    google_network,
+)
 from gpu_cluster.stacks.capacity.google import KEYS, GoogleQuotas, needs, one_node
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.offers import Wanted
@@ -28,7 +34,9 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     gpus = filled_gpus(own.pools, settings.pod_groups)
     quota_needs, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
-    buckets, far = google_buckets.findings(settings.auxiliary.accounts, region=region, api=api)
+    buckets, far = google_buckets.bucket_findings(
+        settings.auxiliary.accounts, region=region, api=api
+    )
     cloud = GoogleQuotas(own.project, region, api)
     order = choices.lines(
         own.pools, [], cloud=cloud, cluster=own.cluster.name, need=partial(one_node, region=region)
@@ -37,18 +45,24 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
         cloud=cloud,
         needs=quota_needs,
         wanted=wanted(own.pools, region),
+        machines=[
+            advice.Wanted(pool=name, way="spot", types=(), zones=(), nodes=0)
+            for name, pool in own.pools.items()
+            if "spot" in pool.args.order
+        ],
         notes=[
             "Autopilot has no maxNodes: the requests of the stack's workloads are counted",
             *notes,
             *order,
             *far,
+            *advice.silent({name: pool.args.order for name, pool in own.pools.items()}),
         ],
         findings=[
             *buckets,
-            *google_grants.findings(
+            *google_grants.grant_findings(
                 own.cluster, settings.images.registry, project=own.project, api=api
             ),
-            *google_network.findings(
+            *google_network.network_findings(
                 own.cluster.network,
                 project=own.project,
                 region=region,

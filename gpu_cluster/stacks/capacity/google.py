@@ -11,8 +11,10 @@ from typing import Any, Literal
 
 from gpu_cluster.components.catalog import gke as catalog
 from gpu_cluster.components.cluster import ResolvedPool
-from gpu_cluster.components.gke.reservation import parse
+from gpu_cluster.components.gke.reservation import parse_reservation
+from gpu_cluster.stacks.capacity import advice
 from gpu_cluster.stacks.capacity import reserved as reservations
+from gpu_cluster.stacks.capacity.google_advice import GoogleAdvice
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.google_reservations import held, own_nodes, specific
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
@@ -142,6 +144,7 @@ class GoogleQuotas:
         self._project = project
         self._region = region
         self._api = api
+        self._advice = GoogleAdvice(api, project, region)
 
     def answer(self, need: Need) -> Known | Unknown:
         """The API's answer about a need's quota."""
@@ -213,10 +216,14 @@ class GoogleQuotas:
             everywhere = zones if everywhere is None else everywhere & zones
         return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
 
+    def advise(self, wanted: advice.Wanted) -> advice.Advice | None:
+        """Compute Engine's advice about a pool's machines."""
+        return self._advice.advise(wanted)
+
     def reserved(self, wanted: reservations.Wanted, cluster: str) -> reservations.Reserved:
         """The state of a reservation in the project that owns it, and how many of its machines are
         nodes of the stack's own cluster."""
-        path = parse(wanted.reservation)
+        path = parse_reservation(wanted.reservation)
         owner = path.owner or self._project
         reservations_found = self._api.aggregated(owner, "reservations", f"name={path.name}")
         nodes = self._api.aggregated(

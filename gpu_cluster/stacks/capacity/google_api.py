@@ -30,6 +30,7 @@ _SERVICES = {
     "artifactregistry": ("https://artifactregistry.googleapis.com/v1", "artifactregistry/v1"),
     "cloudkms": ("https://cloudkms.googleapis.com/v1", "cloudkms/v1"),
     "compute": ("https://compute.googleapis.com/compute/v1", "compute/v1"),
+    "compute beta": ("https://compute.googleapis.com/compute/beta", "compute/beta"),
     "cloudresourcemanager": (
         "https://cloudresourcemanager.googleapis.com/v1",
         "cloudresourcemanager/v1",
@@ -104,13 +105,26 @@ class GoogleApi:
             return asked
         return None if asked[0] == 404 else _body(asked)
 
+    def post(self, service: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | Unknown:
+        """The answer to a POST of JSON that changes nothing."""
+        asked = self._ask("POST", service, path, body)
+        return asked if isinstance(asked, Unknown) else _body(asked)
+
+    def scoped(self, scope: str) -> "GoogleApi":
+        """The same API with another scope; itself if it has that one, or no credentials."""
+        if self._scopes == (scope,) or isinstance(self._session(), Unknown):
+            return self
+        return GoogleApi(self._endpoint, (scope,))
+
     def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
         """An IAM policy, for which Resource Manager requires a POST."""
         verb = "POST" if service == "cloudresourcemanager" else "GET"
         asked = self._ask(verb, service, path)
         return asked if isinstance(asked, Unknown) else _body(asked)
 
-    def _ask(self, verb: str, service: str, path: str) -> Answered | Unknown:
+    def _ask(
+        self, verb: str, service: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> Answered | Unknown:
         base, simulated = _SERVICES[service]
         url = f"{self._endpoint}/{simulated}/{path}" if self._endpoint else f"{base}/{path}"
         try:
@@ -118,7 +132,12 @@ class GoogleApi:
             if isinstance(session, Unknown):
                 return session
             response = session.request(
-                verb, url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
+                verb,
+                url,
+                body=None if body is None else json.dumps(body).encode(),
+                headers=None if body is None else {"Content-Type": "application/json"},
+                timeout=TIMEOUT_SECONDS,
+                retries=urllib3.Retry(2, backoff_factor=0.5),
             )
         except google.auth.exceptions.GoogleAuthError as error:
             message = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__

@@ -11,7 +11,7 @@ _MULTI_REGIONS = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
 """Multi-region -> the prefix of its regions' names."""
 
 
-def findings(
+def bucket_findings(
     accounts: Mapping[str, ServiceAccountArgs], *, region: str, api: GoogleApi
 ) -> tuple[list[Finding], list[str]]:
     """A finding for each bucket that an account could not use, and a note for each that is far from

@@ -28,7 +28,7 @@ from gpu_cluster.stacks.outcome import CheckError
 Row = Mapping[str, Any]
 
 
-def findings(
+def cluster_findings(
     api: GoogleApi, settings: Settings[GkeSettings], owner: str, *, simulated: bool = False
 ) -> list[Finding]:
     """A finding for each thing that is missing or in conflict; none for a cluster that the stack

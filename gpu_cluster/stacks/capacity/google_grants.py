@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from gpu_cluster.components.gke.cluster_args import KMS_KEY, GkeControlPlaneArgs
 from gpu_cluster.components.gke.node_account import account_id, foreign_repository, grant_command
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.google_network import granted
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
@@ -16,19 +17,19 @@ _ENCRYPTER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 _READER = "roles/artifactregistry.reader"
 
 
-def findings(
+def grant_findings(
     cluster: GkeControlPlaneArgs, registry: str | None, *, project: str, api: GoogleApi
 ) -> Iterator[Finding]:
     """A finding for each grant that is missing or not known. `registry`: `images.registry`."""
-    yield from _secrets_key(cluster.secrets_encryption_key, project, api)
+    yield from _secrets_key(text(cluster.secrets_encryption_key or ""), project, api)
     yield from registry_findings(registry, project, account_id(cluster.name), api)
 
 
-def _secrets_key(key: str | None, project: str, api: GoogleApi) -> Iterator[Finding]:
+def _secrets_key(key: str, project: str, api: GoogleApi) -> Iterator[Finding]:
     """Without the role, GKE does not create the cluster (terraform-provider-google-beta,
     resource_container_cluster_test.go, grants it first)."""
-    match = KMS_KEY.fullmatch(key or "")
-    if match is None or key is None:
+    match = KMS_KEY.fullmatch(key)
+    if match is None:
         return
     about = api.get("cloudresourcemanager", f"projects/{project}")
     if isinstance(about, Unknown):

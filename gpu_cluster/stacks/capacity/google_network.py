@@ -15,6 +15,7 @@ from gpu_cluster.components.gke.network_args import (
     RESERVED_ADDRESSES,
     GkeNetworkArgs,
 )
+from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
 
@@ -32,7 +33,7 @@ _COLLECTIVE = ("group:", "domain:", "principalSet:")
 Policy = Mapping[str, Any] | Unknown
 
 
-def findings(
+def network_findings(
     network: GkeNetworkArgs,
     *,
     project: str,
@@ -66,12 +67,13 @@ class _Asked:
     ) -> None:
         self._api, self._network, self._region, self._nodes = api, network, region, nodes
         self._project, self._host = project, network.host_project or project
-        self._name = network.subnetwork_in(project, region)
+        self._name = text(network.subnetwork_in(project, region))
+        self._subnetwork = _last(self._name)
         self._row = api.found("compute", self._name)
 
     def subnetwork(self) -> Iterator[Finding]:
         """Whether it exists, in that network, with those ranges, and is large enough."""
-        name, row = self._network.subnetwork, self._row
+        name, row = self._subnetwork, self._row
         if isinstance(row, Unknown):
             yield _unknown("subnetwork", row.reason)
             return
@@ -82,7 +84,7 @@ class _Asked:
             )
             return
         vpc = _last(row["network"])
-        if vpc != self._network.vpc:
+        if vpc != _last(self._network.vpc):
             yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; set vpc to that")
         ranges = {block["rangeName"]: block for block in row.get("secondaryIpRanges", ())}
         for key, range_name in (
@@ -107,7 +109,7 @@ class _Asked:
             )
 
     def _elsewhere(self) -> str:
-        condition = f"name={self._network.subnetwork}"
+        condition = f"name={self._subnetwork}"
         subnetworks = self._api.aggregated(self._host, "subnetworks", condition)
         if isinstance(subnetworks, Unknown):
             return "name an existing one"
@@ -143,7 +145,7 @@ class _Asked:
         policy = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
         at, folder = f"{_AT}.hostProject", "permissions inherited from a folder were not checked"
         yield from granted(at, [host], _HOST_USER, gke, self._host, folder)
-        on = f"{self._network.subnetwork}, or on {self._host}"
+        on = f"{self._subnetwork}, or on {self._host}"
         for agent in (gke, apis):
             at = f"{_AT}.subnetwork"
             yield from granted(at, [policy, host], _NETWORK_USER, agent, on, folder)
@@ -159,7 +161,7 @@ class _Asked:
                 "subnetwork", f"it is not known whether it has a Cloud NAT: {routers.reason}"
             )
             return
-        vpc, name = _last(self._row["network"]), self._network.subnetwork
+        vpc, name = _last(self._row["network"]), self._subnetwork
         ours = [item for item in routers if _last(item["network"]) == vpc]
         if has_nat(ours, str(name)):
             return

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from gpu_cluster.components.catalog import gke as catalog
-from gpu_cluster.components.gke.reservation import parse
+from gpu_cluster.components.gke.reservation import parse_reservation
 from gpu_cluster.stacks.capacity.reserved import Held, State
 
 _STATES: Mapping[str, State] = {"READY": "active", "CREATING": "later", "UPDATING": "active"}
@@ -71,13 +71,13 @@ def own_nodes(
     reservation: str, zone: str, instances: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> int:
     """The number of a cluster's machines in a zone that use a reservation."""
-    name = parse(reservation).name
+    name = parse_reservation(reservation).name
     return sum(where == zone and name in _names(instance) for where, instance in instances)
 
 
 def _names(instance: Mapping[str, Any]) -> list[str]:
     values = instance["reservationAffinity"].get("values") or [] if specific(instance) else []
-    return [parse(value).name for value in values]
+    return [parse_reservation(value).name for value in values]
 
 
 def specific(instance: Mapping[str, Any]) -> bool:

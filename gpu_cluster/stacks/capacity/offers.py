@@ -90,7 +90,7 @@ def exit_code(offers: Sequence[Offer]) -> ExitCode:
     return worst(_CODES[offer.word] for offer in offers)
 
 
-def text(offers: Sequence[Offer], once: str = "") -> str:
+def offers_text(offers: Sequence[Offer], once: str = "") -> str:
     """The table, then a line for each that is not offered or not known; empty if there are none.
     What is not known because of `once` has no line."""
     if not offers:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.settings.endpoints import on_this_machine
-from gpu_cluster.stacks.capacity import reserved
+from gpu_cluster.stacks.capacity import advice, reserved
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.verdict import Finding, Known, Need, Unknown
 
@@ -34,6 +34,9 @@ class Cloud(Protocol):
     def reserved(self, wanted: reserved.Wanted, cluster: str) -> reserved.Reserved:
         """`cluster`: the stack's own, whose nodes are not counted as others'."""
 
+    def advise(self, wanted: advice.Wanted) -> advice.Advice | None:
+        """Whether machines are free; None if the cloud tells nothing of machines bought so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
@@ -45,6 +48,8 @@ class Questions:
     """What the cloud has to offer, and in which zones."""
     reservations: Sequence[reserved.Wanted] = ()
     """The reservations that pools name."""
+    machines: Sequence[advice.Wanted] = ()
+    """The machines of which the cloud tells whether they are free."""
     notes: Sequence[str] = ()
     """Notes about what is not counted in the needs."""
     findings: Sequence[Finding] = ()

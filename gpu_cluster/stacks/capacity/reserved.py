@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
+from gpu_cluster.stacks.capacity import advice
 from gpu_cluster.stacks.capacity.verdict import Unknown
 from gpu_cluster.stacks.outcome import ExitCode, worst
 from gpu_cluster.stacks.table import table
@@ -67,12 +68,9 @@ class Held:
     def window(self) -> str:
         """Its start and end for people; empty if it has no end."""
         if self.start is not None and self.state == "later":
-            return f"from {_time(self.start)}" + (f" to {_time(self.end)}" if self.end else "")
-        return f"until {_time(self.end)}" if self.end else ""
-
-
-def _time(when: datetime | None) -> str:
-    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
+            end = f" to {advice.time_text(self.end)}" if self.end else ""
+            return f"from {advice.time_text(self.start)}{end}"
+        return f"until {advice.time_text(self.end)}" if self.end else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +152,7 @@ class Reserved:
                 f"{need.places} to the reservation's zone"
             )
         if row.state == "over":
-            when = f" since {_time(row.end)}" if row.end else ""
+            when = f" since {advice.time_text(row.end)}" if row.end else ""
             return f"{row.name} is {row.said}{when}; " + (self.hint or "name an active one")
         return ""
 
@@ -186,12 +184,28 @@ def _document(reservation: Held) -> dict[str, Any]:
     }
 
 
+def missing(reserved: Sequence[Reserved]) -> list[advice.Wanted]:
+    """The machines of reservations that do not exist, or no longer."""
+    return [
+        advice.Wanted(
+            pool=result.wanted.pool,
+            way=result.wanted.kind,
+            types=result.wanted.types,
+            zones=result.wanted.zones,
+            nodes=max(result.wanted.nodes, 1),
+        )
+        for result in reserved
+        if not isinstance(result.held, Unknown)
+        and all(reservation.state == "over" for reservation in result.held)
+    ]
+
+
 def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
     """1 if a pool gets no or too few nodes, else 2 if something is not known, else 0."""
     return worst(_CODES[result.word] for result in reserved)
 
 
-def text(reserved: Sequence[Reserved], once: str = "") -> str:
+def reserved_text(reserved: Sequence[Reserved], once: str = "") -> str:
     """The table, then a line for each that is not just enough; empty if there are none. What is not
     known because of `once` has no line."""
     if not reserved:

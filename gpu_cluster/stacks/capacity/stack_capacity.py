@@ -10,19 +10,20 @@ from urllib.parse import urlsplit
 
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.stacks.capacity import offers, reserved
+from gpu_cluster.stacks.capacity import advice, offers, reserved
 from gpu_cluster.stacks.capacity.questions import Capacity, Questions, simulator
 from gpu_cluster.stacks.capacity.verdict import (
     Finding,
     Known,
     exit_code,
-    judge,
+    judge_need,
     needs_own_use,
     no_answer,
-    text,
     unless_run,
+    verdicts_text,
 )
 from gpu_cluster.stacks.definition.files import PLACEHOLDER, project_name
+from gpu_cluster.stacks.definition.names import not_kept
 from gpu_cluster.stacks.definition.settings import (
     NOWHERE,
     ROOT,
@@ -51,7 +52,7 @@ def answer(
         )
         installed = _installed(stack, config, rehearsal=rehearsal, trusted=trusted)
         document = {
-            **head, "quotas": [], "offers": [], "reservations": [],
+            **head, "quotas": [], "offers": [], "reservations": [], "advice": [],
             "findings": [finding.document() for finding in installed], "notes": [note],
         }  # fmt: skip
         return exit_code([], installed), document, "\n".join([note, *map(str, installed)])
@@ -70,9 +71,11 @@ def answer(
         if isinstance(answer, Known) and needs_own_use(need, answer):
             own_use = cloud.own_use(need, settings.cluster.name)
             answer = Known(limit=answer.limit, use=answer.use, own=own_use)
-        verdicts.append(judge(need, answer))
+        verdicts.append(judge_need(need, answer))
     offered = [cloud.offer(wanted) for wanted in asked.wanted]
     known = [cloud.reserved(item, settings.cluster.name) for item in asked.reservations]
+    machines = [*asked.machines, *reserved.missing(known)]
+    advised = [found for item in machines if (found := cloud.advise(item)) is not None]
     if not verdicts:
         notes.append("no pool counts against a GPU quota")
     document = {
@@ -80,14 +83,21 @@ def answer(
         "quotas": [verdict.document() for verdict in verdicts],
         "offers": [offer.document() for offer in offered],
         "reservations": [item.document() for item in known],
+        "advice": [item.document() for item in advised],
         "findings": [finding.document() for finding in findings],
         "notes": notes,
     }
-    code = worst(
-        [exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(known)]
-    )
-    once = no_answer([*verdicts, *offered, *known, *findings])
-    parts = [text(verdicts, notes, once), offers.text(offered, once), reserved.text(known, once)]
+    code = worst([
+        exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(known),
+    ])  # fmt: skip
+    questions = [item for item in advised if not item.unasked]
+    once = no_answer([*verdicts, *offered, *known, *questions, *findings])
+    parts = [
+        verdicts_text(verdicts, notes, once),
+        offers.offers_text(offered, once),
+        reserved.reserved_text(known, once),
+        advice.advice_text(advised, once),
+    ]
     parts += ["\n".join(str(line) for line in findings if not (once and once in line.reason))]
     parts += [f"the cloud could not be queried: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
@@ -176,7 +186,5 @@ def rehearsed_endpoint(stack: str) -> str | None:
         address = urlsplit(api)
         socket.create_connection((str(address.hostname), address.port or 80), timeout=5.0).close()
     except (OSError, ValueError):
-        raise CheckError(
-            f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
-        ) from None
+        raise not_kept(stack) from None
     return str(api)

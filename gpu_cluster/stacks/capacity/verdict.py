@@ -118,7 +118,7 @@ def needs_own_use(need: Need, answer: Known | Unknown) -> bool:
     )
 
 
-def judge(need: Need, answer: Known | Unknown) -> Verdict:
+def judge_need(need: Need, answer: Known | Unknown) -> Verdict:
     """The verdict. If the numbers allow two, it is `unknown`."""
     word, reason = _judge(need, answer)
     return Verdict(need=need, answer=answer, word=word, reason=reason)
@@ -173,7 +173,7 @@ def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> 
     return worst(_CODES[word] for word in words)
 
 
-def text(verdicts: Sequence[Verdict], notes: Sequence[str], once: str = "") -> str:
+def verdicts_text(verdicts: Sequence[Verdict], notes: Sequence[str], once: str = "") -> str:
     """The table, then a line for each quota that is not enough, then the notes; without lines for
     those with the reason `once`, which is shown only once."""
     rows = [

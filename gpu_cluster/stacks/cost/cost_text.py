@@ -17,7 +17,7 @@ _SHARES: tuple[tuple[Purchase, int], ...] = (
 """The columns with a GPU's price: the table has to fit into 80 columns."""
 
 
-def shown(bill: Bill) -> str:
+def bill_text(bill: Bill) -> str:
     """The bill on demand and with Spot nodes, the configured cost, and what is not known."""
     if not bill.items:
         return "\n".join(bill.notes)

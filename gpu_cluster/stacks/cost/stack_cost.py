@@ -10,7 +10,7 @@ from typing import Any, cast
 from gpu_cluster.components.catalog.prices import priced_on
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.stacks.cost.bill import Bill, Prices, changes
-from gpu_cluster.stacks.cost.cost_text import compared, money, shown
+from gpu_cluster.stacks.cost.cost_text import bill_text, compared, money
 from gpu_cluster.stacks.definition.settings import NOWHERE, ROOT, config_in, config_of, settings_of
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
@@ -27,7 +27,7 @@ def answer(
     document = {"stack": stack, "prices": note, **bill.document()}
     head = f"{stack}: list {note}, in US dollars" if bill.items else f"{stack}:"
     text = [head, *filter(None, [bill.other_region])]
-    text += ["", shown(bill)]
+    text += ["", bill_text(bill)]
     if compare is not None:
         config = config_at(stack, compare, root)
         before = Bill() if config is None else bill_at(stack, config, at=compare)

@@ -17,17 +17,18 @@ _OF_A_STACK = re.compile(
     r"|inventories/(?P<inventory>[^/]+)\.yaml"
 )
 _OF_EVERY_STACK = re.compile(
-    r"(components|policy|gpu_cluster/(policy|rehearsal|stacks|clouds|tools))/|(__main__\.py|Pulumi\.yaml|requirements.*)$"
+    r"(components|policy|wheels|gpu_cluster/(policy|rehearsal|stacks|clouds|tools))/"
+    r"|([^/]+\.py|Pulumi\.yaml|requirements.*)$"
 )
 
 _SETTINGS_OF_POLICIES = "policy/config.json"
 """A user's own values, such as a monthly ceiling: they affect stacks, not the program's tests."""
 
 
-def report(revision: str) -> str:
+def changed_lines(revision: str) -> str:
     """The two lines; raises StackError if git does not have the revision, or if the name of a stack
     file is invalid."""
-    done = _git("diff", "--name-only", f"{revision}...HEAD", "--")
+    done = _git("diff", "--name-only", "--relative", f"{revision}...HEAD", "--")
     if done.returncode:
         raise StackError(
             f"{revision}: this repository has no such revision; fetch it, or name another"
@@ -63,7 +64,7 @@ def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, lis
 
 if __name__ == "__main__":
     try:
-        print(report(sys.argv[1]))
+        print(changed_lines(sys.argv[1]))
     except StackError as error:
         print(f"changed: {error}", file=sys.stderr)
         sys.exit(2)

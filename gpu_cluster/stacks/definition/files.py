@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import yaml
 
-from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.settings.config_keys import project_name as project_name
 from gpu_cluster.stacks.definition.names import ROOT as ROOT
 from gpu_cluster.stacks.definition.names import StackError, stack_name
 
@@ -182,11 +182,12 @@ def _check_number(node: yaml.ScalarNode) -> None:
 
 def _name_namespaces(root: yaml.Node) -> None:
     """Adds to keys of `config` the namespace that the engine adds."""
+    project = project_name(ROOT)
     for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
         if key.value == "config" and isinstance(value, yaml.MappingNode):
             for name, _ in value.value:
                 if isinstance(name, yaml.ScalarNode) and name.tag == f"{_TAG}str":
-                    name.value = name.value if ":" in name.value else f"{NAMESPACE}:{name.value}"
+                    name.value = name.value if ":" in name.value else f"{project}:{name.value}"
 
 
 def parsed(text: bytes) -> tuple[yaml.Node | None, Any]:
@@ -259,11 +260,6 @@ def as_rehearsed(stack: str, rehearsal: bool = True) -> Iterator[None]:
 def folder_of(source: Path) -> Path:
     """The folder with the stack files of a program."""
     return Path(os.environ.get(INSTEAD) or source) if source == ROOT else source
-
-
-def project_name(source: Path) -> str:
-    """The name in `Pulumi.yaml`."""
-    return str(yaml.safe_load((source / "Pulumi.yaml").read_text())["name"])
 
 
 def stacks(source: Path) -> list[str]:

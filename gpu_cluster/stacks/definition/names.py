@@ -42,3 +42,11 @@ def stack_name(text: str) -> str:
             "single periods, a letter or digit first, such as dev"
         )
     return text
+
+
+def not_kept(stack: str) -> StackError:
+    """The error of a command for a kept rehearsal, which belongs to the folder of a project."""
+    return StackError(
+        f"no rehearsal of {stack} is kept in {ROOT}: gpu-cluster rehearse {stack} --keep, or run "
+        "this in the folder of the project that has it"
+    )

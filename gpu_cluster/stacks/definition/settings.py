@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpu_cluster import tools
 from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.kube import credentials
 from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition import files
 from gpu_cluster.stacks.definition.files import (
     PLACEHOLDER,
     document_in,
+    folder_of,
+    project_name,
     read_stack,
     without_secrets,
 )
@@ -45,6 +47,18 @@ def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     config = config_from(read_stack(root, stack), f"Pulumi.{stack}.yaml")
     refuse_shared(root, stack, config)
     return config
+
+
+def refuse_other_program(stack: str, config: Mapping[str, Any], root: Path = ROOT) -> None:
+    """Raises StackError if the project's program is not the one of `gpu-cluster init`: nothing in
+    its stack file is for this package, whose settings are in the program itself."""
+    ours = any(key.startswith(f"{NAMESPACE}:") or key.endswith(":cluster") for key in config)
+    if not ours and project_name(folder_of(root)) != NAMESPACE:
+        raise StackError(
+            f"Pulumi.{stack}.yaml has no {CLUSTER}, so this is not a program of gpu-cluster init, "
+            "whose stack files this command reads; run a program of your own in the kept rehearsal "
+            "of another stack: docs/how-to/use-the-package.md"
+        )
 
 
 def config_in(text: bytes, name: str) -> dict[str, Any]:
@@ -89,6 +103,7 @@ def settings_of(
     `kubeconfig` (content) replaces the one that an existing cluster's settings name, and is checked
     like one in the stack file: `NOWHERE` for callers that reach the cluster in another way.
     """
+    refuse_other_program(stack, config)
     if kubeconfig is not None:
         config = with_kubeconfig(config, kubeconfig)
     try:
@@ -134,10 +149,10 @@ def kubeconfig_output(stack: str) -> str:
     try:
         pulumi = Pulumi.signed_in(files.ROOT, stack, seconds=OUTPUT_SECONDS)
         done = pulumi.run("stack", "output", "kubeconfig", "--show-secrets", "--color", "never")
-    except tools.ToolError as error:
-        raise CheckError(f"cannot read the stack's outputs without the engine: {error}") from None
     except EngineError as error:
-        raise CheckError(str(error)) from None
+        raise CheckError(
+            f"cannot read the stack's outputs: {error}; or give --kubeconfig"
+        ) from None
     if done.returncode:
         first = remedy(done.stderr) or (
             f"pulumi stack output: {reason(done.stderr)}; run `pulumi up` first"

@@ -24,7 +24,13 @@ from gpu_cluster.stacks.definition.files import (
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.owners import refuse_shared
 from gpu_cluster.stacks.definition.positions import duplicates, position
-from gpu_cluster.stacks.definition.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
+from gpu_cluster.stacks.definition.settings import (
+    CLUSTER,
+    NOWHERE,
+    flat,
+    refuse_other_program,
+    with_kubeconfig,
+)
 from gpu_cluster.stacks.outcome import Answer, ExitCode
 
 
@@ -44,7 +50,7 @@ class Finding:
 
 def answer(stack: str) -> Answer:
     """The findings in a stack's file at the root, as a document and as text."""
-    file, found = stack_file(ROOT, stack), findings(stack)
+    file, found = stack_file(ROOT, stack), file_findings(stack)
     checked = f"{file.name}: no problems found"
     if not found and read_stack(ROOT, stack).get("environment"):
         checked += " without what environment adds from Pulumi ESC, which is not read"
@@ -53,10 +59,10 @@ def answer(stack: str) -> Answer:
     return ExitCode.FINDING if found else ExitCode.OK, document, text
 
 
-def findings(stack: str, source: Path = ROOT) -> list[Finding]:
+def file_findings(stack: str, source: Path = ROOT) -> list[Finding]:
     """What is wrong with the stack's file, ordered by line.
 
-    Raises StackError if there is no such file, or if it cannot be read.
+    Raises StackError if there is no such file, if it cannot be read, or if it is another program's.
     """
     file = stack_file(source, stack)
     try:
@@ -91,6 +97,8 @@ def _wrong(source: Path, stack: str, document: Any) -> Iterator[tuple[str, str]]
     if not isinstance(config, dict):
         yield "", NO_CONFIG
         return
+    if not top.get("environment"):
+        refuse_other_program(stack, config, source)
     refused = refusals(config, source)
     if refused and top.get("environment"):
         yield "environment", f"{IN_ESC}. What follows may be set there"

@@ -241,9 +241,9 @@ def _without_gpus(step: Mapping[str, Any]) -> bool:
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     detailed = step.get("detailedDiff") or {}
     kinds = {path: str(item.get("diffKind") or item.get("kind")) for path, item in detailed.items()}
-    # The engine's own list of reasons only has top-level properties.
+    # The engine's own lists of reasons only have top-level properties.
     forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
-    return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
+    return tuple(forcing or step.get("replaceReasons") or detailed or step.get("diffReasons") or ())
 
 
 def _messages(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -13,6 +13,7 @@ that overridden, only the flags of four commands would be left to it.
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -24,8 +25,10 @@ from gpu_cluster.stacks.engine.state import Deployment
 
 LONGEST_LINE = 500
 """Maximum length of a readable line."""
+_INSTALL = "https://www.pulumi.com/docs/install"
+_SIGN_IN = "run `pulumi login`"
 _REMEDIES = (
-    ("PULUMI_ACCESS_TOKEN must be set", "you are not signed in to a backend: run `pulumi login`"),
+    ("PULUMI_ACCESS_TOKEN must be set", f"you are not signed in to a backend: {_SIGN_IN}"),
     ("passphrase must be set", "set PULUMI_CONFIG_PASSPHRASE, the passphrase of the backend"),
 )
 """Part of the engine's message -> what to do."""
@@ -52,8 +55,11 @@ class Pulumi:
 
     @classmethod
     def signed_in(cls, program: Path, stack: str, *, seconds: float | None = None) -> Self:
-        """The engine with the user's environment. Raises tools.ToolError if it is missing."""
-        command, in_front = tools.pulumi()
+        """The engine with the user's environment. Raises EngineError if there is none."""
+        try:
+            command, in_front = tools.pulumi()
+        except tools.ToolError:
+            raise EngineError(f"pulumi is not on PATH; install it: {_INSTALL}") from None
         path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
         environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
         return cls(
@@ -124,7 +130,10 @@ class Pulumi:
 
 def remedy(text: str) -> str:
     """What to do about the engine's message; empty if that is not known."""
-    return next((how for part, how in _REMEDIES if part in text), "")
+    how = next((how for part, how in _REMEDIES if part in text), "")
+    # The engine that a rehearsal has built is on nobody's PATH.
+    install = "" if shutil.which("pulumi") else f"install Pulumi ({_INSTALL}), then "
+    return how.replace(_SIGN_IN, f"{install}{_SIGN_IN}")
 
 
 def reason(stderr: str, stdout: str = "") -> str:

@@ -107,7 +107,7 @@ class Choices:
         return platform_in({"platform": self.platform, **existing})
 
 
-def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict[str, Any]]:
+def write_stack(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict[str, Any]]:
     """Writes the environment's file; returns it and its config.
 
     Raises StackError, and writes nothing, if the file exists, if the program would refuse it, or if
@@ -116,7 +116,8 @@ def write(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path, dict
     file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if file.exists():
         raise StackError(f"{file.name} already exists; edit it, or choose another name")
-    written = text(stack, choices, os.path.relpath(ROOT / SCHEMA, file.parent))
+    schema = next(filter(Path.is_file, (source / Path(SCHEMA).name, ROOT / SCHEMA)), None)
+    written = stack_text(stack, choices, os.path.relpath(schema, file.parent) if schema else "")
     config: dict[str, Any] = document_in(written.encode(), file.name)["config"]
     if refused := refusals(config):
         raise StackError("\n".join(map(by_options, refused)))
@@ -137,6 +138,18 @@ def by_options(refusal: Refusal) -> str:
     keys = [f"{key}".rpartition(":")[2] for key in refusal.path]
     option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), refusal.at)
     return f"{option}: {refusal.spelled(_WORDS)}"
+
+
+def answer_refusal(stack: str, choices: Choices, option: str) -> str:
+    """The line that refuses the file because of this option; empty if none does."""
+    try:
+        config = document_in(stack_text(stack, choices, "").encode(), stack)["config"]
+        lines = [*map(by_options, refusals(config))]
+    except StackError as error:
+        lines = [str(error)]
+    # The GPU decides about the machine, which has no option.
+    of_gpu = [line for line in lines if option == "--gpu" and not line.startswith("--")]
+    return next((line for line in lines if line.startswith(f"{option}: ") or line in of_gpu), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +188,7 @@ def environment_of(platform: str) -> Environment:
     return cast(Environment, import_module(name))
 
 
-def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
+def stack_text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     """The file's text; raises StackError for an unknown platform or GPU."""
     if choices.platform not in WRITTEN:
         raise StackError(
@@ -187,7 +200,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     chosen = cast(Choices, read := _Read(choices))
     head, cluster, pool, gpus = environment.parts(chosen)
     lines = [
-        f"# yaml-language-server: $schema={schema}",
+        *([f"# yaml-language-server: $schema={schema}"] if schema else []),
         f"# {head}.",
         f"# Try it without a cloud: gpu-cluster rehearse {stack}",
         "config:",

@@ -11,15 +11,15 @@ import kubernetes.client
 import urllib3
 from kubernetes.client import ApiException
 
-from gpu_cluster.components.batch.published import CONFIG_MAP, KEY, Published, read
+from gpu_cluster.components.batch.published import CONFIG_MAP, KEY, Published, parse_published
 from gpu_cluster.components.batch.training_spec import WORKERS
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.stacks.jobs.submitted import SUBMITTED, Job
-from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, asked, client_of, items
+from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, asked, client_of, listed_items
 from gpu_cluster.stacks.outcome import CheckError
 
 Object = Mapping[str, Any]
-_INDEX = "batch.kubernetes.io/job-completion-index"
+
 _PLURAL = "jobsets"
 
 
@@ -53,7 +53,7 @@ class JobCluster:
                     CONFIG_MAP, self.namespace, _preload_content=False,
                     _request_timeout=TIMEOUT_SECONDS,
                 )  # fmt: skip
-                return read(json.loads(answer.data)["data"][KEY])
+                return parse_published(json.loads(answer.data)["data"][KEY])
             except ApiException as error:
                 if error.status != 404:
                     raise
@@ -98,7 +98,7 @@ class JobCluster:
         """All JobSets in the namespace, or in all namespaces."""
         custom, kind = self._custom, (names.JOB_SET_GROUP, names.JOB_SET_VERSION)
         try:
-            return items(
+            return listed_items(
                 asked(custom.list_cluster_custom_object, *kind, _PLURAL)
                 if everywhere
                 else asked(custom.list_namespaced_custom_object, *kind, self.namespace, _PLURAL)
@@ -133,14 +133,14 @@ class JobCluster:
         self._job(name)
         pods = [
             pod
-            for pod in items(
+            for pod in listed_items(
                 asked(
                     self._core.list_namespaced_pod,
                     self.namespace,
                     label_selector=f"{names.JOB_SET_LABEL}={name}",
                 )
             )
-            if (pod["metadata"].get("annotations") or {}).get(_INDEX) == str(worker)
+            if (pod["metadata"].get("annotations") or {}).get(names.COMPLETION_INDEX) == str(worker)
         ]
         if not pods:
             raise CheckError(
@@ -157,9 +157,11 @@ class JobCluster:
                 if error.status != 404 and error.status < 500:
                     raise
                 node = (last.get("spec") or {}).get("nodeName") or "of it"
+                # What the API server says of a missing node names it as if it were the pod.
+                why = "" if error.status == 404 else f": {_message(error)}"
                 raise CheckError(
                     f"{name}: node {node} has no log of worker {worker}, pod "
-                    f"{last['metadata']['name']}: {_message(error)}; nodes that no longer exist "
+                    f"{last['metadata']['name']}{why}; nodes that no longer exist "
                     "and nodes of a rehearsal, on which no program runs, have no logs"
                 ) from None
             for line in answer:
@@ -222,7 +224,7 @@ class JobCluster:
         )  # fmt: skip
 
 
-def state(job: Object) -> str:
+def job_state(job: Object) -> str:
     """The state of a JobSet, in a word or two."""
     if job["metadata"].get("deletionTimestamp"):
         return "ending"
@@ -249,7 +251,7 @@ def row(job: Object) -> dict[str, Any]:
         "name": job["metadata"]["name"],
         "queue": labels.get(names.QUEUE_LABEL, ""),
         "nodes": template.get("completions", ""),
-        "state": state(job),
+        "state": job_state(job),
         "restarts": (job.get("status") or {}).get("restarts", 0),
         "submitted": labels.get(SUBMITTED) == "true",
         "created": job["metadata"].get("creationTimestamp", ""),

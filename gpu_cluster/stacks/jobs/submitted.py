@@ -3,21 +3,22 @@
 The same classes parse, check and render it as `trainingJobs` in a stack's file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gpu_cluster.components.batch.load import Available, read_training_jobs
 from gpu_cluster.components.batch.published import Published
 from gpu_cluster.components.batch.training_args import TrainingArgs
-from gpu_cluster.components.batch.training_spec import among_themselves, labels, spec
+from gpu_cluster.components.batch.training_spec import labels, spec
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
+from gpu_cluster.components.gpu.running import among_themselves
 from gpu_cluster.components.schema.limits import refusal
+from gpu_cluster.components.schema.refusal import Refusal, Refusals, refuse
 from gpu_cluster.components.settings.blocks import ENTRY_NAMES
+from gpu_cluster.stacks.definition.files import NotYaml, parsed
 from gpu_cluster.stacks.outcome import CheckError
 
 ROOM = "trainingJobs"
@@ -39,20 +40,20 @@ class Job:
 
 
 def jobs_in(file: Path, published: Published, namespace: str) -> list[Job]:
-    """The jobs in a file. Raises CheckError, with the message of the settings, for invalid ones."""
+    """The jobs in a file. Raises CheckError, with a line for each setting that is refused."""
     try:
-        document = yaml.safe_load(file.read_text())
+        _, document = parsed(file.read_bytes())
     except OSError as error:
         raise CheckError(f"{file}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise CheckError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    except NotYaml as error:
+        raise CheckError(f"{file} {error}") from None
     return [
         rendered(name, args, published, file.parent)
-        for name, args in read(document, published, namespace, file.parent).items()
+        for name, args in read_jobs(document, published, namespace, file.parent).items()
     ]
 
 
-def read(
+def read_jobs(
     document: object, published: Published, namespace: str, root: Path
 ) -> Mapping[str, TrainingArgs]:
     """The settings of a file's jobs; those without a namespace get this one."""
@@ -64,33 +65,34 @@ def read(
     entries = document[ROOM]
     if not isinstance(entries, dict) or not entries:
         raise CheckError(f"{ROOM}: has no jobs; add one under its name")
-    for name in entries:
+    refusals, named, jobs = Refusals(), dict[str, object](), dict[str, TrainingArgs]()
+    for name, job in entries.items():
         if refused := refusal(ENTRY_NAMES[ROOM], str(name)):
-            raise CheckError(str(refused.under(ROOM, str(name))))
-    named = {
-        name: {"namespace": namespace, **job} if isinstance(job, dict) else job
-        for name, job in entries.items()
-    }
-    for name, job in named.items():
-        if isinstance(job, dict) and job["namespace"] != namespace:
-            raise CheckError(
-                f"{ROOM}.{name}.namespace: is {job['namespace']}, but the settings of {namespace} "
-                f"were read; give --namespace {job['namespace']}"
-            )
-    try:
-        available = _of_namespace(published, namespace, root)
-        jobs = read_training_jobs(ROOM, named, available)
-    except ValueError as error:
-        raise CheckError(str(error)) from None
-    for name, job in jobs.items():
-        if job.wait:
-            raise CheckError(f"{ROOM}.{name}.wait: has no effect on a submitted job; drop the key")
-        if job.disruption_budget:
-            raise CheckError(
-                f"{ROOM}.{name}.disruptionBudget: is supported only for jobs in a stack file; "
-                "drop the key"
-            )
+            refusals.add(refused.under(ROOM, str(name)))
+        elif not isinstance(job, dict):
+            named[name] = job
+        else:
+            refusals.add(*_not_submitted(name, job, namespace))
+            if job.get("namespace", namespace) == namespace:  # Others have other queues and pools.
+                named[name] = {**job, "namespace": namespace}
+    with refusals:
+        jobs.update(read_training_jobs(ROOM, named, _of_namespace(published, namespace, root)))
+    if refusals:
+        raise CheckError("\n".join(map(str, refusals)))
     return jobs
+
+
+def _not_submitted(name: str, job: Mapping[str, object], namespace: str) -> Iterator[Refusal]:
+    """The refusals of settings that only a job in a stack file may have."""
+    if (own := job.get("namespace", namespace)) != namespace:
+        reason = f"is {own}, but the settings of {namespace} were read"
+        yield refuse((ROOM, name, "namespace"))(reason, remedy=f"give --namespace {own}")
+    if job.get("wait") is True:
+        reason = "has no effect on a submitted job"
+        yield refuse((ROOM, name, "wait"))(reason, remedy="drop the key")
+    if job.get("disruptionBudget"):
+        reason = "is supported only for jobs in a stack file"
+        yield refuse((ROOM, name, "disruptionBudget"))(reason, remedy="drop the key")
 
 
 def _of_namespace(published: Published, namespace: str, root: Path) -> Available:
@@ -119,7 +121,7 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
                 "apiVersion": "networking.k8s.io/v1",
                 "kind": "NetworkPolicy",
                 "metadata": {"name": name, **metadata},
-                "spec": among_themselves(name),
+                "spec": among_themselves({names.JOB_SET_LABEL: name}),
             },
             *(
                 {

@@ -15,6 +15,7 @@ import yaml
 
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.settings.endpoints import on_this_machine
+from gpu_cluster.stacks.definition.names import not_kept
 from gpu_cluster.stacks.definition.settings import (
     ROOT,
     config_of,
@@ -41,12 +42,12 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: b
         folder = ROOT / ".rehearsal" / stack
         given = folder / "kubeconfig"
         if not given.exists():
+            if not (folder / "run").exists():
+                raise not_kept(stack)
             # The rehearsal's runner outlives its cluster, whose kubeconfig is deleted with it.
             raise CheckError(
                 f"the kept rehearsal of {stack} has no cluster, because its stack was destroyed; "
                 f"end it with gpu-cluster down {stack}"
-                if (folder / "run").exists()
-                else f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
             )
     if given is None:
         return _of_stack(stack, trusted)
@@ -107,10 +108,15 @@ def _signs_in_by(kubeconfig: Any) -> str | None:
         command = str(users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"])
     except (KeyError, TypeError):
         return None  # There is no command, or the kubeconfig is invalid, which the client reports.
+    refuse_missing(command)
+    return command
+
+
+def refuse_missing(command: str) -> None:
+    """Raises CheckError if the command that authenticates is not installed."""
     if not shutil.which(command):
         how = f"; {_COMMANDS[command].install}" if command in _COMMANDS else ""
         raise CheckError(f"the kubeconfig signs in by running {command}, which is not on PATH{how}")
-    return command
 
 
 @contextmanager
@@ -130,7 +136,7 @@ def _errors_logged() -> Iterator[list[str]]:
         root.removeFilter(keep)
 
 
-def items(body: bytes) -> list[Any]:
+def listed_items(body: bytes) -> list[Any]:
     """The items of a list in an answer; raises CheckError if the answer is something else."""
     return page(body)[0]
 

@@ -8,7 +8,7 @@ import kubernetes.client
 from gpu_cluster.components.batch.batch_args import BatchArgs
 from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
 from gpu_cluster.components.lifecycle.ownership import owner_of
-from gpu_cluster.stacks.live.cluster import asked, client_of, items
+from gpu_cluster.stacks.live.cluster import asked, client_of, listed_items
 
 _WORDS = {
     "kueue": ("batch.queues", "Kueue", "name its queues in the label kueue.x-k8s.io/queue-name"),
@@ -25,7 +25,8 @@ def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[s
     enabled = {"kueue": bool(batch.queues), "jobset": batch.job_set}
     api = kubernetes.client.ApiextensionsV1Api(client_of(kubeconfig))
     definitions = {
-        item["metadata"]["name"]: item for item in items(asked(api.list_custom_resource_definition))
+        item["metadata"]["name"]: item
+        for item in listed_items(asked(api.list_custom_resource_definition))
     }
     result = {}
     for name, definition in BATCH_DEFINITIONS.items():

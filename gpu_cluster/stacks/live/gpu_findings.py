@@ -36,7 +36,7 @@ class Finding:
     command: str
 
 
-def findings(
+def node_findings(
     row: GpuNode,
     node: Object,
     pods: Sequence[Object],

@@ -9,7 +9,7 @@ import kubernetes.client
 from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.live.cluster import asked, client_of, page
-from gpu_cluster.stacks.live.gpu_findings import Finding, findings
+from gpu_cluster.stacks.live.gpu_findings import Finding, node_findings
 from gpu_cluster.stacks.live.gpu_nodes import GpuNode, Object, gpu_node, taints_of
 from gpu_cluster.stacks.outcome import Answer, ExitCode
 from gpu_cluster.stacks.table import table
@@ -58,7 +58,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         "nodes": [_document(row) for row in rows],
         "findings": [asdict(finding) for finding in found],
     }
-    return (ExitCode.FINDING if found else ExitCode.OK), document, text(rows, found)
+    return (ExitCode.FINDING if found else ExitCode.OK), document, survey_text(rows, found)
 
 
 def survey(
@@ -73,7 +73,7 @@ def survey(
         own_pods = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
         row = gpu_node(node, own_pods, pools)
         rows.append(row)
-        found += findings(row, node, own_pods, daemon_sets, pools)
+        found += node_findings(row, node, own_pods, daemon_sets, pools)
     signs = {row.name: row.gpu_sign for row in rows}
     if not any(_takes_any_pod(node) and not signs[node["metadata"]["name"]] for node in nodes):
         # With the taint on the GPU nodes too, no node would take what the cluster itself runs.
@@ -85,7 +85,7 @@ def _takes_any_pod(node: Object) -> bool:
     return not any(taint["effect"] != "PreferNoSchedule" for taint in taints_of(node))
 
 
-def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
+def survey_text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
     """The table with a row per node and GPU resource, then two lines per finding."""
     if not rows:
         return "the cluster has no nodes now"

@@ -5,10 +5,11 @@ from typing import Any
 
 import kubernetes.client
 
+from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs, job_name
 from gpu_cluster.components.gpu.acceptance_program.report import result_in, text
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
-from gpu_cluster.stacks.live.cluster import asked, client_of, items
+from gpu_cluster.stacks.live.cluster import asked, client_of, listed_items
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode, worst
 
 Object = Mapping[str, Any]
@@ -25,14 +26,20 @@ def answer(stack: str, kubeconfig: str) -> Answer:
             f"Pulumi.{stack}.yaml has no gpu-cluster:gpuTest: name pools and an image there, and "
             "run pulumi up"
         )
-    pools = outcomes(args, kubeconfig)
+    return judged(stack, outcomes(args, kubeconfig))
+
+
+def judged(stack: str, pools: Sequence[Mapping[str, Any]]) -> Answer:
+    """Exit code, document and text of the pools' results."""
     return exit_code(pools), {"stack": stack, "pools": pools}, "\n\n".join(map(_text, pools))
 
 
 def outcomes(args: GpuTestArgs, kubeconfig: str) -> list[dict[str, Any]]:
-    """The result of each pool's Job, according to the cluster."""
+    """The result of each pod of each pool's Job, according to the cluster."""
     client = client_of(kubeconfig)
-    return [_pool(client, args, pool) for pool in args.pools]
+    return [
+        _node(client, args, pool, number) for pool in args.pools for number in range(args.nodes)
+    ]
 
 
 def exit_code(pools: Sequence[Mapping[str, Any]]) -> ExitCode:
@@ -98,14 +105,15 @@ def _ended(status: Object) -> str:
     return ""
 
 
-def _pool(client: Any, args: GpuTestArgs, pool: str) -> dict[str, Any]:
+def _node(client: Any, args: GpuTestArgs, pool: str, number: int) -> dict[str, Any]:
     batch, core = kubernetes.client.BatchV1Api(client), kubernetes.client.CoreV1Api(client)
     name = job_name(pool)
-    jobs = items(
+    jobs = listed_items(
         asked(batch.list_namespaced_job, args.namespace, field_selector=f"metadata.name={name}")
     )
+    selector = f"job-name={name},{names.COMPLETION_INDEX}={number}"
     pods = newest(
-        items(asked(core.list_namespaced_pod, args.namespace, label_selector=f"job-name={name}"))
+        listed_items(asked(core.list_namespaced_pod, args.namespace, label_selector=selector))
     )
     log = unread = ""
     for pod in pods:

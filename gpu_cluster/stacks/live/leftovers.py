@@ -22,7 +22,7 @@ from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.stacks.definition.files import project_name
 from gpu_cluster.stacks.definition.settings import CLUSTER, ROOT, config_of, platform_of
-from gpu_cluster.stacks.live.cluster import NODE_POOLS, asked, client_of, full_name, items
+from gpu_cluster.stacks.live.cluster import NODE_POOLS, asked, client_of, full_name, listed_items
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 
 Object = Mapping[str, Any]
@@ -86,11 +86,11 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS, NODE_POOLS, _NODE_CLAIMS)
     owner = f"{project_name(ROOT)}/{stack}"
     found = Objects(
-        services=items(asked(core.list_service_for_all_namespaces)),
-        ingresses=items(asked(net.list_ingress_for_all_namespaces)),
+        services=listed_items(asked(core.list_service_for_all_namespaces)),
+        ingresses=listed_items(asked(net.list_ingress_for_all_namespaces)),
         gateways=custom[_GATEWAYS],
-        claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
-        volumes=items(asked(core.list_persistent_volume)),
+        claims=listed_items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
+        volumes=listed_items(asked(core.list_persistent_volume)),
         snapshots=custom[_SNAPSHOTS],
         node_pools=custom[NODE_POOLS],
         node_claims=custom[_NODE_CLAIMS],
@@ -101,7 +101,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     result = leftovers(platform.cloud, found, owner)
     document = {"stack": stack, "leftovers": [asdict(leftover) for leftover in result]}
     undecided = any(leftover.remove for leftover in result)
-    message = note if platform.added and not result else text(result)
+    message = note if platform.added and not result else leftovers_text(result)
     return (ExitCode.FINDING if undecided else ExitCode.OK), document, message
 
 
@@ -170,7 +170,7 @@ def leftovers(cloud: str, objects: Objects, owner: str = "") -> list[Leftover]:
     return sorted(result, key=lambda row: (row.kind, row.name))
 
 
-def text(found: Sequence[Leftover]) -> str:
+def leftovers_text(found: Sequence[Leftover]) -> str:
     """Some lines for each, and what to do about all of them."""
     if not found:
         return (
@@ -324,7 +324,8 @@ def _custom_objects(
     served = {version["groupVersion"] for group in groups for version in group["versions"]}
     ask = kubernetes.client.CustomObjectsApi(client).list_cluster_custom_object
     return {
-        kind: items(asked(ask, *kind)) if "/".join(kind[:2]) in served else [] for kind in kinds
+        kind: listed_items(asked(ask, *kind)) if "/".join(kind[:2]) in served else []
+        for kind in kinds
     }
 
 

@@ -36,18 +36,18 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where the JSON goes as well")
     args = parser.parse_args()
     try:
-        document = run(args.rounds, args.architecture)
+        document = run_rounds(args.rounds, args.architecture)
     except RunError as error:
         print(f"quality.bench.gpu: {error}", file=sys.stderr)
         return 2
     if args.out:
         args.out.write_text(json.dumps(document, indent=1) + "\n")
-    print(text(document))
+    print(comparison_text(document))
     slow = any(row["ratio"] < ENOUGH for row in document["sideBySide"].values())
     return int(document["verdict"]["exit"]) or int(slow)
 
 
-def run(rounds: int, architecture: str) -> dict[str, Any]:
+def run_rounds(rounds: int, architecture: str) -> dict[str, Any]:
     """The acceptance test's result from the last round, with `sideBySide` for all rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -100,7 +100,7 @@ def side_by_side(
     return rows
 
 
-def text(document: Mapping[str, Any]) -> str:
+def comparison_text(document: Mapping[str, Any]) -> str:
     """The comparison as text, a line for each measure."""
     gpu = document["gpus"][0]
     lines = [f"{gpu['name']}, driver {document['driver']}, {document['date']}", ""]

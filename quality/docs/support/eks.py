@@ -1,5 +1,7 @@
 """EKS in the support matrix."""
 
+from gpu_cluster.components.catalog.eks import INSTANCE_TYPES
+
 _T4 = {"instanceTypes": ["g4dn.xlarge"]}
 _A10G = {"instanceTypes": ["g5.xlarge"]}
 _BOTTLEROCKET = {"os": "bottlerocket"}
@@ -12,3 +14,4 @@ DRIVERS = (
 )
 SHARING = (("AL2023", _A10G), ("Bottlerocket", _A10G | _BOTTLEROCKET))
 PLUGIN = "Bottlerocket, as a service of the host"
+LOCATED = [name for name, row in INSTANCE_TYPES.items() if row.located]

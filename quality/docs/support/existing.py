@@ -8,3 +8,4 @@ DRIVERS = (
 )
 SHARING = (("", _POOL),)
 PLUGIN = ""
+LOCATED = ()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpu_cluster.components.catalog.gke_machines import MACHINE_TYPES
+
 _T4: Mapping[str, Any] = {"machineType": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
 _IMAGES = ("COS", "Ubuntu")
 _OWNERS = {
@@ -30,3 +32,4 @@ DRIVERS = (
 )  # fmt: skip
 SHARING = (("", {"machineType": "a2-highgpu-1g"}),)
 PLUGIN = "GKE"
+LOCATED = [name for name, row in MACHINE_TYPES.items() if row.located and not row.uncertain]

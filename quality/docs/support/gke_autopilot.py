@@ -3,3 +3,4 @@
 DRIVERS = (("GKE's choice", "GKE", {"accelerator": "nvidia-tesla-t4"}),)
 SHARING = (("", {"accelerator": "nvidia-tesla-a100"}),)
 PLUGIN = "GKE"
+LOCATED = ()

@@ -164,17 +164,6 @@ def test_a_clone_that_is_not_set_up_is_one_line(package: str, code: int) -> None
     assert (done.stderr == says) == (code == 2), done.stderr
 
 
-def test_a_rehearsal_without_the_programs_packages_is_refused_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The engine would say so after the control plane has started."""
-    monkeypatch.setattr("gpu_cluster.stacks.definition.files.ROOT", tmp_path)
-    (tmp_path / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
-    assert main(["rehearse", "dev"]) == ExitCode.UNKNOWN
-    says = f"there is no .venv in {tmp_path}; run `make packages` there\n"
-    assert capsys.readouterr().err == f"gpu-cluster rehearse: {says}"
-
-
 def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     """That of the installed package."""
     assert main(["--version"]) == ExitCode.OK

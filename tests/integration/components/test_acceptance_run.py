@@ -59,6 +59,18 @@ def test_an_all_reduce_has_a_process_for_each_gpu(monkeypatch: pytest.MonkeyPatc
     assert all_reduce.run(["GPU-1", "GPU-2"], python(code)) == "0 2 GPU-1,GPU-2 0\n"
 
 
+def test_the_processes_of_several_nodes_meet_at_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks count over all nodes, devices within one; all name the same address."""
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    monkeypatch.setenv("MASTER_ADDR", "gpu-test-p-0.gpu-test-p")
+    code = (
+        'names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")\n'
+        'print(" ".join(os.environ[name] for name in names))'
+    )
+    printed = all_reduce.run(["GPU-1", "GPU-2"], python(code), nodes=3)
+    assert printed == "2 0 6 gpu-test-p-0.gpu-test-p 29500\n"
+
+
 @pytest.mark.parametrize(
     "code", ['sys.exit(os.environ["RANK"] == "1")', 'os.environ["RANK"] == "1" and time.sleep(60)']
 )
@@ -68,6 +80,7 @@ def test_an_all_reduce_that_fails_or_hangs_anywhere_has_no_figure(
     """One of its processes is enough, and none of them is left behind."""
     monkeypatch.setattr(all_reduce, "_SECONDS", 2)
     assert all_reduce.run(["GPU-1", "GPU-2"], python(code)) is None
+    assert all_reduce.run([], python("")) is None
 
 
 def simulated(name: str, number: int) -> Any:
@@ -89,7 +102,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, gpus: list[Any], **asked: Any) -> d
     )
     monkeypatch.setattr(program, "_measured", lambda uuid, command: {"measures": {}, "as": command})
     reduced = json.dumps({"value": 326.0, "unit": "GB/s", "right": True})
-    monkeypatch.setattr(all_reduce, "run", lambda uuids, command: reduced)
+    monkeypatch.setattr(all_reduce, "run", lambda uuids, command, nodes=1: reduced)
     given: dict[str, Any] = {"gpus": len(gpus), "expected": [DATA_SHEETS["H200"]], **asked}
     return program.check(request(pool="p", thresholds=ThresholdsArgs(), **given))
 
@@ -106,6 +119,21 @@ def test_every_gpu_is_measured_and_several_are_linked(monkeypatch: pytest.Monkey
 def test_one_gpu_has_no_all_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nobody to exchange with."""
     assert checked(monkeypatch, [simulated("NVIDIA H200", 0)])["allReduce"] is None
+
+
+def test_the_network_between_nodes_is_compared_with_the_machine_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """326 GB/s are over half of 3,200 Gbit/s; a broken GPU does not keep other nodes waiting."""
+    gpus = [simulated("NVIDIA H200", 0), simulated("NVIDIA H200", 1)]
+    found = checked(monkeypatch, gpus, nodes=2, network_gbps=3200)
+    (row,) = [row for row in found["verdict"]["rows"] if row["measure"] == "network"]
+    assert (row["sheet"], row["least"], row["verdict"]) == (400.0, 0.5, "good")
+    gpus[0].partitioned = True
+    assert checked(monkeypatch, gpus, nodes=2)["network"]["value"] == 326.0
+    # With fewer GPUs than the others, its ranks would be those of others.
+    gpus[1].uuid = None
+    assert checked(monkeypatch, gpus, nodes=2)["network"] == {}
 
 
 def test_another_card_than_the_pool_s_is_measured_by_its_own_sheet(

@@ -100,10 +100,11 @@ def struct(value: Mapping[str, object]) -> struct_pb2.Struct:
 class Package:
     """The running package, and the engine that it registers resources with."""
 
-    def __init__(self, address: str, engine: Engine, engine_address: str) -> None:
+    def __init__(self, address: str, engine: Engine, programs: Iterator[str]) -> None:
+        """`programs`: addresses of the engine, each of which stands for another program."""
         self.stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(address))
         self.engine = engine
-        self.engine_address = engine_address
+        self.programs = programs
 
     def construct(
         self,
@@ -118,7 +119,7 @@ class Package:
             project="gpu-cluster",
             stack="test",
             config=config or {},
-            monitorEndpoint=self.engine_address,
+            monitorEndpoint=options.pop("program", "") or next(self.programs),
             type=kind,
             name="gpus",
             parent=options.pop("parent", STACK),
@@ -146,20 +147,21 @@ def package() -> Iterator[Package]:
     engine = Engine()
     resource_pb2_grpc.add_ResourceMonitorServicer_to_server(engine, server)
     engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
-    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    ports = [server.add_insecure_port("127.0.0.1:0") for _ in range(40)]
+    address, *programs = [f"127.0.0.1:{port}" for port in ports]
     server.start()
     command = [str(launcher()), "-u", "-m", "gpu_cluster", address]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        yield Package(f"127.0.0.1:{port}", engine, address)
+        yield Package(f"127.0.0.1:{port}", engine, iter(programs))
         process.terminate()
     server.stop(grace=None).wait()
 
 
 def test_the_schema_is_up_to_date() -> None:
     """`make docs` writes it, from the classes of the settings."""
-    assert package_schema.FILE.read_text() == package_schema.text()
+    assert package_schema.FILE.read_text() == package_schema.package_schema_text()
 
 
 def test_the_package_answers_with_its_schema(package: Package) -> None:
@@ -192,6 +194,7 @@ def test_a_kubeconfig_may_be_an_output(package: Package, kubeconfig: object) -> 
     assert state["gpuPools"]["a100"]["gpusPerNode"] == 8
     secret = state["kubeconfig"]
     assert secret[SIGNATURE] in (rpc._special_secret_sig, rpc._special_output_value_sig)
+    assert preview or state["endpoint"] == "https://192.0.2.1"
 
 
 def test_a_sample_is_declared_as_the_program_declares_it(package: Package) -> None:
@@ -251,11 +254,31 @@ def test_another_component_is_refused(package: Package) -> None:
     assert message.endswith("Other: is not known; allowed: gpu-cluster:index:GpuStack")
 
 
+def test_two_stacks_of_a_program_need_two_prefixes(package: Package) -> None:
+    """One may have none. Another program is not concerned, nor is its update after the preview."""
+    inputs, program = {"cluster": EXISTING, "gpuPools": POOLS}, next(package.programs)
+    package.construct(inputs, program=program)
+    says = "gpu-cluster:prefix: '' is that of another GpuStack of this program; give each"
+    assert package.refused(inputs, program=program).startswith(says)
+    package.construct({**inputs, "prefix": "more"}, program=program)
+    package.construct(inputs)
+
+
+def test_a_provider_of_the_cloud_is_refused(package: Package) -> None:
+    """Its region would be that of the cluster, and not that of the kubeconfig."""
+    google = STACK.replace("pulumi:pulumi:Stack::gpu-cluster-test", "pulumi:providers:gcp::own")
+    values = values_of("dev")
+    inputs = {key: values[f"gpu-cluster:{key}"] for key in ("cluster", "gpuPools")}
+    config = {"gcp:project": values["gcp:project"]}
+    message = package.refused(inputs, config=config, providers={"gcp": f"{google}::own-id"})
+    assert message.startswith("GpuStack gpus: has a provider of gcp in its options")
+    assert package.engine.requests == []
+
+
 def test_options_of_the_component_hold_below_it(package: Package) -> None:
-    """Its parent, aliases and protection, and the providers for what it declares."""
+    """Its parent, aliases and protection."""
     parent = STACK.replace("pulumi:pulumi:Stack::gpu-cluster-test", "own:index:Team::research")
     alias = alias_pb2.Alias(spec=alias_pb2.Alias.Spec(name="before"))
-    google = STACK.replace("pulumi:pulumi:Stack::gpu-cluster-test", "pulumi:providers:gcp::own")
     values = values_of("dev")
     package.construct(
         {key: values[f"gpu-cluster:{key}"] for key in ("cluster", "gpuPools")},
@@ -263,16 +286,13 @@ def test_options_of_the_component_hold_below_it(package: Package) -> None:
         parent=parent,
         aliases=[alias],
         protect=True,
-        providers={"gcp": f"{google}::own-id"},
         dependencies=[f"{parent}-other"],
         dryRun=True,
     )
-    component, *below = package.engine.requests
+    component, *_ = package.engine.requests
     assert (component.parent, component.protect) == (parent, True)
     assert [each.spec.name for each in component.aliases] == ["before"]
     assert list(component.dependencies) == [f"{parent}-other"]
-    providers = {one.provider for one in below if one.type.startswith("gcp:")}
-    assert providers == {f"{google}::own-id"}
 
 
 def test_a_warning_reaches_the_user(package: Package) -> None:

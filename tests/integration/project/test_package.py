@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from gpu_cluster import tools
-from gpu_cluster.cli.main import OF_CHECKOUT
 from gpu_cluster.stacks.definition.files import EXAMPLES
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.tools.programs import cache_folder
@@ -125,14 +124,11 @@ def test_the_job_client_needs_neither_pulumi_nor_a_checkout(
         "job logs first": "job logs: namespace default has no job first; its jobs: none; give "
         "--namespace if it is in another",
         **{f"{verb} dev": f"{verb}: {none}" for verb in ("validate", "cost", "capacity", "gpus")},
-        **{
-            verb: f"{verb}: needs a checkout of the repository; use the command in its .venv/bin"
-            for verb in OF_CHECKOUT
-        },
     }.items():
         code, out, error = client(tmp_path, line)
         assert (code, out, error.splitlines()) == (2, "", [f"gpu-cluster {says}"])
-    assert "has no package pulumi; install the wheel with" in client(tmp_path, "recover dev")[2]
+    for verb in ("recover", "rehearse"):
+        assert "has no package pulumi; install the wheel with" in client(tmp_path, f"{verb} dev")[2]
     assert all(client(tmp_path, f"{name} --help")[0] == 0 for name in ("job submit", "rehearse"))
 
 
@@ -150,6 +146,58 @@ def test_commands_read_the_stack_files_of_the_project_that_one_is_in(
     (tmp_path / "policy" / "config.json").write_text("{}")
     assert "policy monthly-ceiling" in client(folder, "cost mine")[1]
     assert "the stacks here are mine" in client(folder, "cost dev")[2]
+
+
+PULUMI = """#!/bin/sh
+case "$*" in "stack output kubeconfig "*" --stack dev "*) cat "$HOME/kubeconfig"; exit;; esac
+exit 1
+"""
+
+
+def test_a_new_project_has_every_command(
+    python: Path, server: Server, kubeconfig: str, tmp_path: Path
+) -> None:
+    """In an empty folder and an empty home, with the wheel alone; those that ask a cluster read its
+    kubeconfig with the `pulumi` of PATH, and say how to get one."""
+    home, folder = tmp_path / "home", tmp_path / "gpus"
+    home.mkdir()
+
+    def command(line: str, path: str = "/usr/bin:/bin") -> tuple[int, str]:
+        done = subprocess.run(
+            [str(python.parent / "gpu-cluster"), *line.split()],
+            cwd=folder if folder.exists() else tmp_path,
+            env={"HOME": str(home), "PATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    code, out = command("init gpus")
+    assert (code, out.splitlines()[-2]) == (0, "next: cd gpus, then gpu-cluster rehearse dev")
+    assert "gpus/Pulumi.yaml already exists" in command(f"init {folder}")[1]
+    for line in ("validate dev", "cost dev", "images dev", "list", "ci offline dev copy"):
+        assert command(line)[0] == 0, line
+    assert "policy monthly-ceiling" in command("cost dev")[1]
+    assert {"__main__.py", "kubeconfig", ".venv"} <= {f.name for f in (folder / "copy").iterdir()}
+    assert command("new second --platform eks --yes")[0] == 0
+    schema = (folder / "Pulumi.second.yaml").read_text().splitlines()[0]
+    assert schema == "# yaml-language-server: $schema=stack.schema.json"
+    code, out = command("capacity dev")
+    assert (code, "no Google Cloud credentials" in out) == (2, True)
+    code, out = command("rehearse dev --node gpu")
+    assert (code, "--node: needs a checkout" in out) == (2, True)
+    for line in ("gpus dev", "leftovers dev", "test-gpus dev", "recover dev"):
+        code, out = command(line)
+        missing = "pulumi is not on PATH; install it: https://www.pulumi.com/docs/install"
+        assert (code, missing in out) == (2, True), out
+    (tmp_path / "bin").mkdir()
+    for name in ("pulumi", "pulumi-language-python"):
+        (tmp_path / "bin" / name).write_text(PULUMI)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (home / "kubeconfig").write_text(kubeconfig)
+    code, out = command("gpus dev", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert code != 2, out
 
 
 def test_the_engine_starts_the_component_package_of_a_release(

@@ -77,7 +77,7 @@ def test_only_committed_stacks_are_rehearsed(
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "two")
     (tmp_path / "Pulumi.mine.yaml").write_text("config: {}")
-    assert changed.report("HEAD~1") == "code=true\nstacks=dev"
+    assert changed.changed_lines("HEAD~1") == "code=true\nstacks=dev"
 
 
 def test_what_changed_is_known_before_anything_is_installed() -> None:

@@ -11,6 +11,7 @@ from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.program import FILES, FOLDERS
+from gpu_cluster.stacks.environments.project import init
 from tests.integration.stacks.test_cost import git
 
 
@@ -38,6 +39,24 @@ def test_the_program_and_the_file_are_those_of_the_revision(root: Path, tmp_path
     assert (tmp_path / "copy" / "components" / "earlier.py").is_file()
     assert (tmp_path / "copy" / ".venv").is_symlink()
     assert not (tmp_path / "copy-source").exists()
+
+
+def test_a_project_that_uses_the_package_may_be_a_folder_of_a_repository(tmp_path: Path) -> None:
+    """All files of the folder's program are the revision's, and no others of the repository."""
+    folder = tmp_path / "repository" / "gpus"
+    init(folder, wheel="https://example.com/gpu_cluster-0.2.0-py3-none-any.whl")
+    (folder.parent / "other").write_text("")
+    (folder / "network.py").write_text("earlier")
+    git(folder.parent, "init", "--quiet")
+    git(folder.parent, "add", ".")
+    git(folder.parent, "commit", "--quiet", "--message", "first")
+    (folder / "network.py").unlink()
+    copy = before("HEAD", "dev", folder).copy(tmp_path / "copy")[0]
+    assert copy.settings is not None
+    names = {"network.py", "__main__.py", "Pulumi.yaml", "Pulumi.dev.yaml", ".venv", "policy"}
+    assert {path.name for path in copy.folder.iterdir()} == names | {
+        "requirements.txt", "stack.schema.json",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

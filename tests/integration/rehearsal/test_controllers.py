@@ -81,7 +81,7 @@ def test_only_what_a_stack_asks_for_is_built(
     """A stack without queues never waits for Kueue's build."""
     monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path / "empty"))
     built: list[Program] = []
-    monkeypatch.setattr(controllers, "build", built.extend)
+    monkeypatch.setattr(controllers, "build_programs", built.extend)
     provide({"gpu-cluster:batch": batch})
     assert [program.name for program in built] == wanted
 

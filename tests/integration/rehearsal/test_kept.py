@@ -13,6 +13,7 @@ from gpu_cluster.cli.main import main
 from gpu_cluster.rehearsal.kept import how_to_use, write_runner
 from gpu_cluster.rehearsal.lock import take_over
 from gpu_cluster.rehearsal.sandbox import Sandbox
+from gpu_cluster.stacks.definition.files import INSTEAD
 from gpu_cluster.stacks.outcome import ExitCode
 
 
@@ -54,7 +55,7 @@ def test_recovery_is_one_command_that_asks_nobody_else(
     said = how_to_use(kept(tmp_path, None), tmp_path / "run", running=False)
     assert said.startswith("It failed and was kept running, until `gpu-cluster down a`.")
     assert said.endswith("After an update that was killed:\n  gpu-cluster recover a --rehearsal")
-    for module in ("gpu_cluster.cli.recover", "gpu_cluster.stacks.capacity.stack_capacity"):
+    for module in ("gpu_cluster.cli.rehearsed", "gpu_cluster.stacks.capacity.stack_capacity"):
         monkeypatch.setattr(f"{module}.ROOT", tmp_path)
     assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
     assert "no rehearsal of dev is kept" in capfd.readouterr().err
@@ -66,7 +67,9 @@ def test_recovery_is_one_command_that_asks_nobody_else(
         url = f"http://127.0.0.1:{cloud.getsockname()[1]}"
         script.with_name("sandbox.json").write_text(json.dumps({"cloudApi": url}))
         assert main(["recover", "dev", "--rehearsal", "--yes"]) == ExitCode.UNKNOWN
-    assert capfd.readouterr().out == f"gpu-cluster recover dev --yes --endpoint {url}\n"
+    program = f"{INSTEAD}={script.with_name('program')}"
+    ran = f"env {program} gpu-cluster recover dev --yes --endpoint {url}\n"
+    assert capfd.readouterr().out == ran
     unlock()
     assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
     assert "no rehearsal of dev is kept" in capfd.readouterr().err

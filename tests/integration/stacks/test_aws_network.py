@@ -17,7 +17,7 @@ from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.aws.existing_network import lay_out
 from gpu_cluster.rehearsal.simulators.inventory import network
-from gpu_cluster.stacks.capacity.aws_network import findings
+from gpu_cluster.stacks.capacity.aws_network import network_findings
 from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
@@ -37,7 +37,7 @@ class Vpc:
     def found(self, *subnets: str, changes: Any = ()) -> list[tuple[str, str]]:
         """Word and reason of each finding."""
         own = settings(subnets or self.subnets, *changes)
-        return [(finding.word, finding.reason) for finding in findings(self.ec2, own)]
+        return [(finding.word, finding.reason) for finding in network_findings(self.ec2, own)]
 
     def subnet(self, block: str, zone: str, vpc: str = "") -> str:
         made = self.ec2.create_subnet(
@@ -81,7 +81,7 @@ def vpc() -> Iterator[Vpc]:
 def test_a_vpc_as_it_shall_be_has_no_finding(vpc: Vpc) -> None:
     """Two zones, DNS, a NAT gateway; of a VPC that the stack makes nothing is asked."""
     assert vpc.found() == []
-    assert findings(None, read()) == []
+    assert network_findings(None, read()) == []
     assert read().cluster.network != EksNetworkArgs(subnet_ids=vpc.subnets)
 
 
@@ -185,7 +185,8 @@ def test_a_disk_is_in_the_zone_of_each_pool_that_mounts_it(vpc: Vpc) -> None:
              {"a": {"mountPath": "/a", "claim": "a"}}],
         ]))  # fmt: skip
         return [
-            (one.about, one.word, one.reason) for one in findings(vpc.ec2, whole.own, whole.mounted)
+            (one.about, one.word, one.reason)
+            for one in network_findings(vpc.ec2, whole.own, whole.mounted)
         ]
 
     assert found("us-east-1b") == []

@@ -131,7 +131,7 @@ def test_a_registry_of_another_account_is_a_note(
     """Whose policy this account may not read."""
     # moto lacks what these ask.
     monkeypatch.setattr(aws_quota.AwsQuotas, "findings", lambda *_: [])
-    monkeypatch.setattr(eks_addons, "compare", lambda *_, **__: ([], []))
+    monkeypatch.setattr(eks_addons, "addon_findings", lambda *_, **__: ([], []))
     config = config_of("train")
     registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/mirror"
     config["gpu-cluster:images"] = {"registry": registry}
@@ -238,7 +238,7 @@ def test_that_nobody_is_signed_in_is_said_once(
     if stack == "train":
         settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
         with pytest.raises(CheckError, match=f"^{reason}$"):
-            inventory_eks.read(settings, "gpu-cluster/train")
+            inventory_eks.read_inventory(settings, "gpu-cluster/train")
     assert text.endswith(f"\n\nthe cloud could not be queried: {reason}")
     assert document["quotas"][0]["reason"] == reason
     assert document["offers"][0]["reason"] == reason

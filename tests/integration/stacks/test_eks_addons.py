@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from gpu_cluster.stacks.capacity.eks_addons import compare
+from gpu_cluster.stacks.capacity.eks_addons import addon_findings
 from tests.unit.components.test_settings_eks import read
 
 NEWEST, DEFAULT, OLD = "v1.12.10-eksbuild.1", "v1.12.4-eksbuild.2", "v1.12.4-eksbuild.1"
@@ -70,7 +70,7 @@ def test_a_version_that_does_not_fit_is_named_with_one_that_does(
         stub.add_client_error("list_addons", "ResourceNotFoundException")
         asked = {"addonName": "coredns", "kubernetesVersion": "1.36"}
         stub.add_response("describe_addon_versions", answer, asked)
-        found, said = compare(eks, pinned(version))
+        found, said = addon_findings(eks, pinned(version))
     assert ([str(one) for one in found], said) == (findings, notes)
 
 
@@ -117,7 +117,7 @@ def test_a_running_version_that_does_harm_is_named(
         stub.add_response("list_addons", {"addons": [name]})
         stub.add_response("describe_addon", {"addon": {"addonVersion": version}})
         stub.add_response("describe_addon_versions", answer)
-        found, notes = compare(eks, read([NODES, "version", "1.36"], *changes, *cluster))
+        found, notes = addon_findings(eks, read([NODES, "version", "1.36"], *changes, *cluster))
     assert [finding.word for finding in found] + ["note"] * len(notes) == words
     message = f"cluster.addonVersions.{name}: {version} reports DCGMHealthCode71 on healthy H100"
     assert all(message in line for line in [*map(str, found), *notes])

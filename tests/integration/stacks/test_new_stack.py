@@ -15,8 +15,8 @@ from gpu_cluster.components.catalog import gke
 from gpu_cluster.stacks.cost import aws_offers, google_offers
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
 from gpu_cluster.stacks.definition.names import StackError
-from gpu_cluster.stacks.definition.validation import findings
-from gpu_cluster.stacks.environments.new_stack import Choices, write
+from gpu_cluster.stacks.definition.validation import file_findings
+from gpu_cluster.stacks.environments.new_stack import Choices, write_stack
 from tests.unit.cli.test_stack_schema import complaints
 
 
@@ -52,11 +52,11 @@ def test_whatever_is_chosen_is_accepted_or_said_in_a_line(here: Path) -> None:
     written, reserved = 0, list[str]()
     for choices in every_choice():
         try:
-            file, _ = write("x", choices)
+            file, _ = write_stack("x", choices)
         except StackError as error:
             reserved.append(str(error))
             continue
-        assert findings("x") == []
+        assert file_findings("x") == []
         assert complaints(yaml.safe_load(file.read_text())) == []
         file.unlink()
         written += 1

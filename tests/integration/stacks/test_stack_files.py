@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpu_cluster import tools
 from gpu_cluster.cli.main import main
 from gpu_cluster.rehearsal.existing import inventory_file
 from gpu_cluster.stacks.definition import files
@@ -65,6 +66,35 @@ def test_no_rehearsal_begins_with_a_broken_file(
     said = capfd.readouterr()
     assert said.err.startswith("gpu-cluster rehearse: Pulumi.x.yaml is not YAML: line 3, column 1")
     assert "sandbox" not in said.out
+    assert not (tmp_path / "rehearsal").exists()
+
+
+@pytest.mark.parametrize("command", ["rehearse", "validate", "cost", "capacity", "images", "gpus"])
+def test_a_program_without_stack_files_of_this_package_is_refused(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One line says which programs the command is for, and where the others are rehearsed."""
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(ROOT / "examples" / "own-vpc"))
+    more = ["--kubeconfig", "/dev/null"] if command == "gpus" else []
+    line = refused([command, "dev", *more], capfd)
+    assert "Pulumi.dev.yaml has no gpu-cluster:cluster, so this is not a program of" in line
+    assert line.endswith("docs/how-to/use-the-package.md\n")
+
+
+def test_a_rehearsal_shows_every_mistake_of_a_file_as_validate_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Before a sandbox starts, and with exit code 1, since the stack has failed."""
+    text = (ROOT / "examples" / "stacks" / "Pulumi.dev.yaml").read_text()
+    for key in ("maxNodes", "deletionProtection", "kind"):
+        text = text.replace(f"{key}:", f"{key}s:")
+    (tmp_path / "Pulumi.x.yaml").write_text(text)
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+    assert main(["rehearse", "x", "--folder", str(tmp_path / "rehearsal"), "--json"]) == 1
+    answer, lines = capfd.readouterr()
+    assert len(lines.splitlines()) == len(json.loads(answer)["findings"]) == 3
+    assert main(["validate", "x"]) == 1
+    assert capfd.readouterr().out == lines
     assert not (tmp_path / "rehearsal").exists()
 
 
@@ -127,17 +157,22 @@ def test_a_ceiling_that_is_no_amount(capfd: pytest.CaptureFixture[str]) -> None:
     assert "abc is not a valid amount; give dollars a month, such as 500" in said
 
 
-def test_nobody_is_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine speaks of a token; what helps is to log in."""
+@pytest.mark.parametrize("installed", [True, False])
+def test_nobody_is_signed_in(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine speaks of a token; what helps is to log in, with a Pulumi that is on PATH: the one
+    of rehearsals is not."""
     words = "error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions\n"
     failed = subprocess.CompletedProcess([], 255, "", words)
-    monkeypatch.setattr(stack.tools, "pulumi", lambda: (Path("pulumi"), []))
+    monkeypatch.setattr(tools, "pulumi", lambda: (Path("pulumi"), []))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
-    expected = r"^you are not signed in to a backend: run `pulumi login`, or give --kubeconfig FILE"
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/pulumi" if installed else None)
+    install = "" if installed else r"install Pulumi \(https://www.pulumi.com/docs/install\), then "
+    login = rf"^you are not signed in to a backend: {install}run `pulumi login`"
+    expected = f"{login}, or give --kubeconfig FILE"
     with pytest.raises(CheckError, match=expected):
         stack.kubeconfig_output("dev")
     engine = Pulumi(command=Path("pulumi"), program=ROOT, stack="dev", environment={})
-    with pytest.raises(EngineError, match="you are not signed in to a backend: run `pulumi login`"):
+    with pytest.raises(EngineError, match=login.removeprefix("^")):
         engine.must("stack", "export")
 
 
@@ -221,7 +256,7 @@ def test_a_command_in_a_stack_file_runs_only_when_it_is_trusted(
     ):
         cluster.kubeconfig_of("lab", None, rehearsal=False)
     with pytest.raises(CheckError, match="add --trust-kubeconfig"):
-        inventory_file.write("lab", None, tmp_path)
+        inventory_file.write_inventory("lab", None, tmp_path)
     assert "https://theirs" in cluster.kubeconfig_of("lab", None, rehearsal=False, trusted=True)
     assert main(["validate", "lab"]) == 0
     values["kubeconfig"] = text.replace('"aws"', '"/bin/sh"')

@@ -256,8 +256,10 @@ def test_reads_the_stream_of_events_too(folder: Path) -> None:
 
 def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
     """Property paths are shown, inputs and outputs never: some are secret."""
-    text, _ = written(folder, dev=preview(step("update", NETWORK, "net", diffReasons=["token"])))
-    assert "`token`" in text
+    changed = {"token.inner": {"kind": "update"}}
+    update = step("update", NETWORK, "net", diffReasons=["token"], detailedDiff=changed)
+    text, _ = written(folder, dev=preview(update))
+    assert "`token.inner`" in text
     assert "s3cr3t" not in text
 
 

@@ -48,7 +48,7 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_the_file_is_up_to_date() -> None:
     """`make docs` writes it, from the classes of the settings."""
-    assert stack_schema.FILE.read_text() == stack_schema.text()
+    assert stack_schema.FILE.read_text() == stack_schema.stack_schema_text()
     jsonschema.Draft7Validator.check_schema(SCHEMA)
 
 

@@ -155,6 +155,28 @@ def test_links_are_judged_by_one_direction_of_nvlink(
     assert [finding["message"] for finding in verdict["findings"]] == ([says] if says else [])
 
 
+@pytest.mark.parametrize(
+    ("network", "kind", "says"),
+    [
+        ({}, "broken", "the all-reduce over 2 nodes failed, or another node did not join in; see "
+         "the logs of all pods"),
+        ({"value": 300.0, "unit": "GB/s", "right": False}, "broken",
+         "the all-reduce over 2 nodes gave a wrong sum"),
+        ({"value": 150.0, "unit": "GB/s", "right": True}, "slow",
+         "network 150 GB/s are 38% of the data sheet's 400, and at least 50% is required"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_network_is_said(
+    document: dict[str, Any], network: dict[str, Any], kind: str, says: str
+) -> None:
+    """Each ends with 1, although every GPU is good."""
+    sheet = {**gpu_of(document)["sheet"], "least": SHEETS[0]["least"]}
+    gpu_of(document)["sheet"] = sheet
+    verdict = judge({**document, "nodes": 2, "network": network, "networkSheet": 400.0})
+    assert verdict["findings"] == [{"gpu": "all", "kind": kind, "message": says}]
+    assert verdict["exit"] == BAD
+
+
 def test_bus_bandwidth_counts_what_each_link_carries() -> None:
     """1 GB in 10 ms is 100 GB/s over the links of two GPUs, and 175 over those of eight."""
     assert bus_bandwidth(10**9, 0.01, 2) == pytest.approx(100)

@@ -7,7 +7,8 @@ from importlib import import_module
 
 import pytest
 
-from gpu_cluster.components.catalog import accelerators, eks, gke, images
+from gpu_cluster.components.catalog import accelerators, cuda, eks, gke, images
+from gpu_cluster.components.catalog.bad_releases import BAD_RELEASES, BadRelease, harm
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.catalog.dates import DATED, Dated
 
@@ -99,3 +100,122 @@ def test_a_dated_table_exists_and_says_what_is_read_again(dated: Dated) -> None:
 def test_a_dated_table_still_holds(dated: Dated) -> None:
     """Only the nightly run fails when a date has passed: nothing of the program has changed."""
     assert date.today() <= dated.until, f"read again: {dated.source}"
+
+
+@pytest.mark.parametrize("bad", BAD_RELEASES, ids=lambda bad: f"{bad.of}-{bad.since}")
+def test_a_bad_release_has_a_range_a_source_and_what_to_do(bad: BadRelease) -> None:
+    """The first release of the range is found, and the first good one is not; the levels that a key
+    does not apply are not used."""
+    assert harm(bad.of, bad.since) == bad
+    assert harm(bad.of, bad.until) != bad
+    assert re.fullmatch(r"https://(github\.com/[\w.-]+/[\w.-]+|docs\.\S+)/\S+", bad.source)
+    assert date(2026, 11, 28) <= date.fromisoformat(bad.read) <= date.today()
+    assert bad.level == "warning" or bad.of in ("al2023", "bottlerocket")
+    assert bad.symptom
+    assert bad.remedy
+    assert bad.line("1.2.3").startswith(f"1.2.3 {bad.symptom} (https://")
+
+
+@pytest.mark.parametrize(
+    ("of", "release", "since"),
+    [
+        ("al2023", "1.34.9-20260818", "20260818"),
+        ("al2023", "1.34.9-20260810", None),
+        ("bottlerocket", "1.26.2-360b7a38", "1.25.0"),
+        ("bottlerocket", "1.9.0", None),
+        ("eks-node-monitoring-agent", "v1.7.0-eksbuild.1", "v1.7.0"),
+        ("coredns", "v1.7.0-eksbuild.1", None),
+        ("gke", "1.33.5-gke.2392000", "1.33.0-gke.0"),
+        ("gke", "1.33.5", None),
+        ("gke", "1.33", None),
+        ("gke", "latest", None),
+        ("al2023", None, None),
+    ],
+)
+def test_a_release_is_found_by_its_numbers(of: str, release: str | None, since: str | None) -> None:
+    """As the cloud writes it, with a build; a release that is not exact is in no range."""
+    bad = harm(of, release)
+    assert (bad and bad.since) == since
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("nvidia/cuda:12.8.1-base-ubuntu24.04", (12, 8)),
+        ("docker.io/nvidia/cuda:13.1.0-base", (13, 1)),
+        ("registry:5000/mirror/nvidia/cuda:13.0.2", (13, 0)),
+        ("pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime", (12, 8)),
+        ("nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", (12, 5)),
+        ("rapidsai/base:25.12-cuda13-py3.13", (13, 0)),
+        ("vllm/vllm-openai:v0.12.0-cu129@sha256:" + "0" * 64, (12, 9)),
+        ("example.com/a:CUDA12.4", (12, 4)),
+        # The tag says nothing, or not one thing.
+        ("nvcr.io/nvidia/pytorch:26.03-py3", None),
+        ("nvidia/cuda@sha256:" + "0" * 64, None),
+        ("nvidia/cuda:latest", None),
+        ("example.com/cuda12.8/a:v1", None),
+        ("example.com/cuda:12.8.1", None),
+        ("example.com/a:cuda128", None),
+        ("example.com/a:accu128", None),
+        ("example.com/a:cu12810", None),
+        ("example.com/a:cuda12.8-to-cuda13.0", None),
+        ("registry:5000/a", None),
+    ],
+)
+def test_the_cuda_version_of_an_image_is_read_strictly(
+    image: str, version: tuple[int, int] | None
+) -> None:
+    """From the tag only; two versions in it are none."""
+    assert cuda.image_cuda(image) == version
+
+
+@pytest.mark.parametrize(
+    ("image", "driver", "models", "refused"),
+    [
+        # Known to lack cuda-compat; others may contain it, such as those on top of nvidia/cuda.
+        ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", 570, [], True),
+        ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel", 570, [], False),
+        ("vllm/vllm-openai:v0.12.0-cu130", 570, [], False),
+        ("a:cuda12.0", 470, [], False),
+        ("a:cuda13.0", 580, [], None),
+        ("a:cuda12.9", 580, [], None),
+        ("a:cuda13.1", 580, [], False),
+        ("a:cuda12.8", 525, [], False),
+        ("a:cuda14.0", 580, [], None),
+        ("a:cuda13.0", None, [], None),
+        ("nvidia/cuda:13.0.2-base", 570, [], False),
+        ("nvcr.io/nvidia/tritonserver:x-cuda13.0", 570, [], False),
+        ("a:cuda13.0", 580, ["V100 16GB", "V100 32GB"], True),
+        ("nvidia/cuda:13.0.2-runtime-ubuntu24.04", None, ["P4"], True),
+        # It has no libraries, and nvidia-smi needs none.
+        ("nvidia/cuda:13.0.2-base-ubuntu24.04", 580, ["P4"], None),
+        ("a:cuda13.0", None, ["V100 16GB", "T4"], None),
+        ("a:cuda12.8", None, ["V100 16GB"], None),
+    ],
+)
+def test_cuda_is_compared_with_driver_and_gpu(
+    image: str, driver: int | None, models: list[str], refused: bool | None
+) -> None:
+    """None: nothing is said; an unknown driver or GPU is never held against an image."""
+    found = cuda.mismatch(image, "pool", driver, models)
+    assert (found.refused if found else None) is refused
+
+
+@pytest.mark.parametrize(
+    ("release", "driver"),
+    [
+        (None, 595),
+        ("1.35.7-20260917", 595),
+        ("1.35.6-20260714", 580),
+        ("1.34.1-20251023", 580),
+        ("1.33.5-20251023", 570),
+        ("1.33.5-20251029", 580),
+        ("1.30.14-20251112", 570),
+        ("1.33.5-20250715", None),
+    ],
+)
+def test_the_driver_of_an_eks_image_follows_from_its_release(
+    release: str | None, driver: int | None
+) -> None:
+    """As the changelog's rows of kmod-nvidia-latest-dkms have it."""
+    assert eks.al2023_driver(release) == driver

@@ -378,6 +378,11 @@ def test_machines_with_gpus_are_those_of_gke_s_autoscaler() -> None:
         assert (vcpu, row.memory_gib) == (theirs["vcpu"], theirs["gib"]), row.name
         assert row.fractional or row.gpus == theirs["gpus"], row.name
         assert row.local_ssds == theirs["ssds"], row.name
+        assert [*row.ssd_counts] == AUTOSCALER["counts"].get(row.name, []), row.name
+    for name in ("n1-standard-1", "custom-8-15360"):
+        row = gke.machine_type(name)
+        assert row
+        assert [*row.ssd_choices] == AUTOSCALER["counts"]["n1"]
 
 
 def test_memory_of_machines_without_gpus_is_that_of_gke_s_autoscaler() -> None:

@@ -63,7 +63,7 @@ def fields(schema: dict[str, Any], path: str = "") -> set[str]:
 def test_kinds_whose_fields_have_new_names_are_converted() -> None:
     """The API server only renames the version of the others, and would drop what has moved."""
     moved = set()
-    for definition in definitions.read("kueue"):
+    for definition in definitions.read_definitions("kueue"):
         former, current = (
             fields(version["schema"]["openAPIV3Schema"])
             for version in sorted(definition["spec"]["versions"], key=lambda one: one["name"])
@@ -80,13 +80,13 @@ def test_the_file_is_what_the_command_writes(name: str) -> None:
     """Nobody has changed it by hand."""
     if not program(name).folder().is_dir():
         pytest.skip(f"{name} is not built: python -m gpu_cluster.tools build {name}")
-    assert (pinned.FOLDER / f"{name}.json").read_text() == pinned.text(name)
+    assert (pinned.FOLDER / f"{name}.json").read_text() == pinned.definitions_text(name)
 
 
 @pytest.mark.parametrize("name", pinned.PROGRAMS)
 def test_a_message_with_a_definition_in_it_can_be_read(name: definitions.Source) -> None:
     """Python's protobuf refuses more than 100 levels; a state adds two to a definition's."""
-    for definition in definitions.read(name):
+    for definition in definitions.read_definitions(name):
         message = struct_pb2.Struct()
         message.update({"state": {"__inputs": definition}})
         struct_pb2.Struct.FromString(message.SerializeToString())
@@ -95,7 +95,7 @@ def test_a_message_with_a_definition_in_it_can_be_read(name: definitions.Source)
 
 def test_only_what_lies_deep_is_open() -> None:
     """A container's image and its variables' names are checked; a variable's source is not."""
-    (definition,) = definitions.read("jobset")
+    (definition,) = definitions.read_definitions("jobset")
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     job = spec["properties"]["replicatedJobs"]["items"]["properties"]["template"]
     pod = job["properties"]["spec"]["properties"]["template"]["properties"]["spec"]
@@ -110,7 +110,9 @@ def test_only_what_lies_deep_is_open() -> None:
 def test_a_list_told_apart_by_keys_has_them(name: definitions.Source) -> None:
     """The API server refuses a definition whose list keys are not among its items' fields."""
     keyed = [
-        each for each in schemas(definitions.read(name)) if "x_kubernetes_list_map_keys" in each
+        each
+        for each in schemas(definitions.read_definitions(name))
+        if "x_kubernetes_list_map_keys" in each
     ]
     assert keyed
     for each in keyed:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,24 @@ def test_a_file_that_nobody_named_is_not_blamed_on_the_key(
             ExistingClusterArgs(name="c", kubeconfig_file="/x").read_kubeconfig()
         with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '~~/x' \(No such"):
             ExistingClusterArgs(name="c", kubeconfig_file="~~/x").read_kubeconfig()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"current-context": None}, "context: is missing, and the kubeconfig has no current one; "
+         "set it to one of lab, production"),
+        ({"current-context": "lap"}, "context: 'lap' is not in the kubeconfig; "),
+        ({"users": []}, "context: 'lab' names a cluster or user that the kubeconfig does not have"),
+    ],
+)  # fmt: skip
+def test_a_context_that_is_not_in_the_kubeconfig_is_refused(
+    changed: dict[str, Any], says: str, file: Path
+) -> None:
+    """With those that are, or with what it lacks."""
+    file.write_text(yaml.safe_dump({**KUBECONFIG, **changed}))
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}"):
+        ExistingClusterArgs(name="c", kubeconfig_file=str(file)).read_kubeconfig()
 
 
 def test_a_file_that_is_not_there_is_named(file: Path) -> None:

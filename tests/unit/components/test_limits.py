@@ -92,6 +92,9 @@ def test_what_is_empty_is_refused_with_what_to_give() -> None:
 def test_values_within_their_limits_are_accepted() -> None:
     """Bounds belong to the range, and what is left out, or has its default, is not looked at."""
     assert decode("pool", Pool, {"sizeGb": 20, "zones": ["a", "b"], "command": []}).size_gb == 20
+    # A rule concerns only the words that it names, and only beside the other setting.
+    for given in ({"mode": "fast"}, {"mode": "even", "share": 0.5}, {"share": 0.5}):
+        assert decode("pool", Pool, given).mode == given.get("mode", "slow")
 
 
 def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:

@@ -142,7 +142,7 @@ def test_objects_that_launch_nodes_are_warned_of_too(
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
     monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
     (token,) = [token for token in SCALERS[scaler].nodes if token.endswith(f":{kind}")]
-    binding = recycling.check("l4", "gpuPools.l4", SCALERS[scaler], token, (0, 4))
+    binding = recycling.warning_hook("l4", "gpuPools.l4", SCALERS[scaler], token, (0, 4))
     (hook,) = binding.before_update or ()
     spec = {"template": {"spec": {"taints": [{"key": "a"}]}}, "priorities": [{"spot": True}]}
     old = {"spec": spec}

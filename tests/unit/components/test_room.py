@@ -22,7 +22,7 @@ def test_gke_keeps_what_its_autoscaler_says(name: str, image: str, disk_gb: int)
     image = "cos" if machine.arch == "arm64" else image
     own = "cos-arm64" if machine.arch == "arm64" else image
     cpu, memory = room.gke(machine.vcpu, machine.memory_gib, own)
-    simulated = allocatable(machine, disk_gb, image=image)
+    simulated = allocatable(machine, disk_gb, image=image, ssds=machine.local_ssds)
     assert quantity.parse(f"{cpu}m") == quantity.parse(simulated["cpu"])
     assert abs(memory - int(simulated["memory"].removesuffix("Mi"))) <= memory / 1000
     disk = int(simulated["ephemeral-storage"]) / 2**20

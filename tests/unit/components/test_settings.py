@@ -91,6 +91,18 @@ def refusal(config: dict[str, str]) -> str | None:
     return None
 
 
+def test_a_program_may_have_keys_of_its_own(tmp_path: Path) -> None:
+    """In the namespace of its project; the package's keep theirs, and the engine would pass one
+    without a namespace on under the project's name."""
+    (tmp_path / "Pulumi.yaml").write_text("name: gpus\nruntime: python\n")
+    config = changed("dev", [])
+    own = {**config, "gpus:owner": "me"}
+    assert settings.from_config(own, tmp_path).platform == "gke"
+    assert "nothing reads the namespace 'gpus'" in str(refusal(own))
+    with pytest.raises(ValueError, match=r"^gpus:gpuPools: is a key of gpu-cluster, not of the pr"):
+        settings.from_config({**config, "gpus:gpuPools": "{}"}, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "does"), TABLE["test_credentials_go_to_no_server_that_a_stack_file_names"]
 )
@@ -273,6 +285,7 @@ def test_what_nobody_reads_is_refused_in_a_short_line(value: str) -> None:
     assert said.startswith("gpu-cluster:gpuPools")
     assert len(said) <= 2000
     assert "\n" not in said
+    assert ("a value is nested too deeply" in said) == ("[[" in value or "}}}" in value)
 
 
 TOGETHER = {
@@ -324,6 +337,15 @@ TOGETHER = {
             "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
         ],
     ),
+    "namespaces that are no list": (
+        "train",
+        [["gpu-cluster:teams", {"a": {"namespaces": True}}]],
+        [
+            "teams.a.gpus: is missing; set it,",
+            "teams.a.members: is missing; set it,",
+            "teams.a.namespaces: true is not a list; write it as [ONE, TWO]",
+        ],
+    ),
     "names in an entry with a refused setting": (
         "dev",
         [
@@ -358,6 +380,21 @@ TOGETHER = {
             "cluster.authorizedNetworks.home: '203.0.113.0/24' is a duplicate of office; remove",
             "cluster.authorizedNetworks.hotel: '203.0.113.0/24' is a duplicate of office; remove",
             "cluster.users.a.principals[0]: 'arn:aws:iam::123456789012:role/deployer' is also in",
+        ],
+    ),
+    "checks of the whole cluster and of a pool in it": (
+        "train",
+        [
+            ["gpu-cluster:cluster", "users", {"analysts": ["x"]}],
+            ["gpu-cluster:cluster", "nodePolicies", [
+                "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"]],
+            ["gpu-cluster:gpuPools", "train-gpu", "taints", [
+                {"key": "nvidia.com/gpu", "value": "a", "effect": "NoExecute"}]],
+        ],
+        [
+            'cluster.users.analysts: ["x"] is not a map; write it as { principals: ... }',
+            "cluster.nodePolicies[0]: 'arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy' has the",
+            "gpuPools.train-gpu.taints[0]: 'nvidia.com/gpu' is a duplicate, and the tag of",
         ],
     ),
     "one check": (

@@ -195,22 +195,36 @@ def test_a_resource_group_is_what_botocore_takes_for_one(arn: str) -> None:
     assert bool(reservation.GROUP.fullmatch(arn)) == bool(re.fullmatch(pattern, arn))
 
 
-def warnings_of(**args: Any) -> list[str]:
+def warnings_of(version: str = "1.35", **args: Any) -> list[str]:
     """Of a pool with these args in the train environment's cluster."""
-    return list(EksGpuNodeGroupArgs(**args).resolve("p", read().cluster).warnings)
+    cluster = dataclasses.replace(read().cluster, version=version)
+    return list(EksGpuNodeGroupArgs(**args).resolve("p", cluster).warnings)
 
 
 def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
-    """Volta's last driver is 580: AL2023 keeps it beside 595, a newer Bottlerocket may not."""
+    """Volta's last driver is 580: images that choose at boot keep it beside 595, another newer
+    Bottlerocket may not."""
     v100: Any = {"instance_types": ["p3dn.24xlarge"]}
-    assert warnings_of(**v100) == []
-    assert warnings_of(**v100, os="bottlerocket") == [
+    assert warnings_of("1.36", **v100) == []
+    assert warnings_of("1.35", **v100, os="bottlerocket") == []
+    assert warnings_of("1.36", **v100, os="bottlerocket") == [
         "gpuPools.p: the last driver for V100 32GB is of branch 580, and a newer Bottlerocket "
         "may carry another: use al2023, or create the pool with a releaseVersion whose driver is "
         "580, since EKS does not move an existing pool to an older one"
     ]
-    assert warnings_of(**v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
-    assert warnings_of(instance_types=["g4dn.xlarge"], os="bottlerocket") == []
+    assert warnings_of("1.36", **v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
+    assert warnings_of("1.36", instance_types=["g4dn.xlarge"], os="bottlerocket") == []
+
+
+def test_warns_where_sources_disagree_about_bottlerockets_driver() -> None:
+    """Its release notes and its table of drivers do, for Kubernetes before 1.36."""
+    g7: Any = {"instance_types": ["g7.2xlarge"], "os": "bottlerocket"}
+    (line,) = warnings_of("1.34", **g7)
+    assert line.startswith(
+        "gpuPools.p.os: g7.2xlarge needs driver 595, which Bottlerocket's images"
+    )
+    assert warnings_of("1.37", **g7) == []
+    assert warnings_of("1.34", instance_types=["g7.2xlarge"]) == []
 
 
 @pytest.mark.parametrize(

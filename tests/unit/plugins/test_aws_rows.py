@@ -82,7 +82,7 @@ def test_a_word_that_is_unknown_or_missing_is_an_error(
     """It names the file and the type."""
     base = {"id": "Id", "create": "A", "delete": "B"} if "colour" in words else {}
     read = {"read": {"call": "C", "at": "@"}} if base else {}
-    monkeypatch.setattr(aws, "read", lambda name: {"aws:a/b:B": {**base, **read, **words}})
+    monkeypatch.setattr(aws, "read_facts", lambda name: {"aws:a/b:B": {**base, **read, **words}})
     with pytest.raises(
         ValueError, match=rf"gpu_cluster/clouds/rows/aws\.yaml: aws:a/b:B: .*{reason}"
     ):

@@ -45,6 +45,19 @@ def test_another_cluster_replaces_everything(
     assert (list(answer.diffs), list(answer.replaces)) == (diffs, replaces)
 
 
+def test_a_preview_names_the_keys_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not their paths, of which the engine would print none in a resource's line."""
+    changes = {'metadata.labels["a.b/c"]': ("add", False), "spec.replicas": ("update", False),
+               "spec.ports[0].port": ("update", True), "data": ("delete", False)}  # fmt: skip
+    found = SimpleNamespace(changes=changes, replaces=["spec.ports"], delete_before_replace=False)
+    provider = SimpleNamespace(diff=lambda *_: found)
+    monkeypatch.setattr(Servicer, "_provider", lambda *_: provider)
+    asked = SimpleNamespace(urn="u", ignoreChanges=[], olds=encode({}), news=encode({}))
+    answer = Servicer({}, Faults()).Diff(asked, None)
+    assert list(answer.diffs) == ["data", "metadata", "spec"]
+    assert set(answer.detailedDiff) == changes.keys()
+
+
 @pytest.mark.parametrize(
     ("given", "reason"),
     [

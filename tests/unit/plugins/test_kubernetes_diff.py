@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.plugins.kubernetes.differences import covers, parse, text
+from gpu_cluster.rehearsal.plugins.kubernetes.differences import covers, parse_path, path_text
 from gpu_cluster.rehearsal.plugins.kubernetes.objects import checkpoint
 from gpu_cluster.rehearsal.plugins.kubernetes.planning import difference
 from gpu_cluster.rehearsal.plugins.kubernetes.resource import Difference, Resource
@@ -172,7 +172,7 @@ def test_string_data_is_compared_with_data() -> None:
 )
 def test_paths_are_written_as_the_engine_does(written: str, path: tuple[str | int, ...]) -> None:
     """A path survives being written and read."""
-    assert text(path) == written
-    assert parse(written) == [str(part) for part in path]
+    assert path_text(path) == written
+    assert parse_path(written) == [str(part) for part in path]
     assert covers(written, (*path, "more"))
     assert not covers(written, path[:-1])

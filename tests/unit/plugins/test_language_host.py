@@ -97,13 +97,17 @@ def test_a_missing_virtualenv_is_named(project: Path) -> None:
 def test_the_virtualenv_option_picks_the_interpreter(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A `virtualenv` runs the program, unless GPU_CLUSTER_PYTHON overrides it."""
+    """A `virtualenv` runs the program, also below a rehearsal of another one, whose environment
+    GPU_CLUSTER_PYTHON names; a launcher for the same environment overrides it."""
     python = project / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\nexit 7\n")
     python.chmod(0o755)
     assert run(project, virtualenv=".venv").error.endswith("7")
     monkeypatch.setenv("GPU_CLUSTER_PYTHON", sys.executable)
+    assert run(project, virtualenv=".venv").error.endswith("7")
+    assert run(project, virtualenv="gone").error == ""
+    monkeypatch.setattr(sys, "prefix", str(project / ".venv"))
     assert run(project, virtualenv=".venv").error == ""
 
 

@@ -126,6 +126,14 @@ def test_what_never_ran_on_a_real_cloud_is_said_of_this_version() -> None:
     assert said in RELIABILITY.read_text()
 
 
+def test_the_examples_install_a_wheel_of_this_version() -> None:
+    """By its path: the package is on no index, where anybody could publish one of its name."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    wheel = f"./gpu_cluster-{version}-py3-none-any.whl[stack]\n"
+    requirements = {file.read_text() for file in ROOT.glob("examples/*/requirements.txt")}
+    assert {text for text in requirements if re.search("gpu.cluster", text)} == {wheel}
+
+
 def test_a_report_of_a_real_run_asks_for_what_the_page_shows() -> None:
     """The same commands; tests/rehearsal/test_documented_commands.py runs them."""
     form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/real-cloud-run.yaml").read_text())
@@ -179,7 +187,8 @@ def test_every_config_key_is_explained_in_a_sentence() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| .* \| ([^|]*) \|$", keys.markdown(), re.MULTILINE)
     assert len(rows) > 200
     riddle = re.compile(r"(Of|As|With|Where|On|In|Derived|Left out|Has|Such|Never|Not)\b")
-    assert [row for row in rows if not row[1] or riddle.match(row[1])] == []
+    assert [f"{key}: {text}" for key, text in rows if riddle.match(text)] == []
+    assert [f"{key} has no docstring" for key, text in rows if not text] == []
 
 
 def test_what_is_supported_is_what_the_settings_accept() -> None:

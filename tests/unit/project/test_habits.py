@@ -101,7 +101,7 @@ def test_coverage_has_a_floor_and_is_measured_in_continuous_integration() -> Non
     assert coverage["report"]["fail_under"] >= 74
     assert coverage["run"]["branch"] is True
     assert coverage["run"]["source_pkgs"] == PROJECT["tool"]["mypy"]["packages"]
-    for name in ("main", "pull-request"):
+    for name in ("main", "tests"):
         text = (ROOT / ".github" / "workflows" / f"{name}.yaml").read_text()
         assert "run: make coverage" in text
 

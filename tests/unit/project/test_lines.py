@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(
     ("files", "limit"),
-    [(["*.py", ":!tests"], 97_400), (["tests/*.py"], 62_150)],
+    [(["*.py", ":!tests"], 102_250), (["tests/*.py"], 66_120)],
     ids=["outside tests", "tests"],
 )
 def test_the_total_of_lines_is_within_its_limit(files: list[str], limit: int) -> None:
@@ -20,5 +20,9 @@ def test_the_total_of_lines_is_within_its_limit(files: list[str], limit: int) ->
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     paths = [ROOT / name for name in names]
-    total = sum(len(path.read_bytes().splitlines()) for path in paths if path.is_file())
+    total = sum(
+        len(path.read_bytes().splitlines())
+        for path in paths
+        if path.is_file() and not path.is_symlink()
+    )
     assert 20_000 < total <= limit

@@ -15,6 +15,7 @@ LOCKS = {
     "requirements.txt": "requirements.lock",
     "requirements-jobs.txt": "requirements-dev.lock",
     "requirements-checks.txt": "requirements-dev.lock",
+    "requirements-rehearsal.txt": "requirements-dev.lock",
     "requirements-dev.txt": "requirements-dev.lock",
 }
 PYTHONS = ("3.11.2", "3.12.0", "3.13.0")
@@ -125,6 +126,7 @@ def test_the_package_needs_what_the_files_say() -> None:
             "stack": {"file": ["requirements.txt"]},
             "jobs": {"file": ["requirements-jobs.txt"]},
             "checks": {"file": ["requirements-checks.txt"]},
+            "project": {"file": list(LOCKS)[:-1]},
             "dev": {"file": list(LOCKS)},
         }
     }

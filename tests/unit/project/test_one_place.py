@@ -74,8 +74,7 @@ def test_no_component_writes_the_label_of_a_zone_again() -> None:
 
 _COMPARES: Mapping[str, tuple[Mapping[str, object], Mapping[str, int]]] = {
     "scaler": (SCALERS, {}),
-    # The rules of EC2's and Google's machines differ.
-    "platform": (PLATFORMS, {"quality/docs/support_matrix.py": 2}),
+    "platform": (PLATFORMS, {}),
     # What is left of a stack without a declared namespace, or without queues.
     "block": (BLOCKS, {"components/settings/remaining.py": 1}),
 }

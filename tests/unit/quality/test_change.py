@@ -78,6 +78,35 @@ def test_a_sample_gets_the_changed_settings(tmp_path: Path) -> None:
     assert "diskSizeGb: 101" in (tmp_path / f"Pulumi.{stack}.yaml").read_text()
 
 
+def test_the_tests_of_what_was_written_just_now_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As those of a page of settings; linters run before, and why nothing is rehearsed is said."""
+    file, steps = {"components/scalers.py": {1}}, dict[str, list[str]]()
+    diffs = iter([file, {**file, "docs/reference/configuration/gke.md": {1}}])
+    monkeypatch.setattr(change, "changed_lines", lambda since: next(diffs))
+    monkeypatch.setattr(
+        change, "_step", lambda title, command, **_: not steps.update({title: command})
+    )
+    assert change.check_change("HEAD", rehearse=True)
+    assert [*steps][:5] == ["ruff", "ruff format", "import contracts", "mypy", "generated pages"]
+    assert any("tests/unit/project/test_docs.py" in command for command in steps.values())
+    assert "rehearsal: none, since no setting of cluster or gpuPools" in capsys.readouterr().out
+
+
+def test_only_failures_are_shown_of_tests() -> None:
+    """Neither progress, nor the table of folders, nor the groups of tests."""
+    failure, summary = (
+        "=== FAILURES ===\n__ test_a{} __\nE no\n",
+        "=== short test summary ===\nF a\n",
+    )
+    printed = f"bringing up nodes...\n..F\n{failure}=== by folder ===\nunit 1\n{summary}"
+    assert change._NOISE.sub("", printed.format("[b]@tests/unit/test_a.py")) == (
+        failure.format("[b]") + summary
+    )
+    assert change._NOISE.sub("", "no tests\n") == "no tests\n"
+
+
 def test_a_block_is_copied_from_the_example(tmp_path: Path) -> None:
     """With its row, under its own name throughout, and never over another one."""
     table = Path("components/settings/blocks.py")

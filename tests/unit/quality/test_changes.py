@@ -41,6 +41,7 @@ from quality.faults.changes import (
     Change,
     Effect,
     Table,
+    _values,
     applied,
     changed,
     effects,
@@ -115,7 +116,13 @@ def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
     known = covered(platform, stack)
     parents = {key.rpartition(".")[0].removesuffix("[]").removesuffix(".<name>") for key in known}
     missing = [key for key in keys_of(platform) if key not in known | parents]
-    assert not missing
+    assert not missing, f"no value to change them to: give one in quality/tries.yaml: {missing}"
+
+
+def test_a_default_is_no_change() -> None:
+    """Even if the settings refuse every other value that follows from the field."""
+    known = next(each for each in settings_of("gke") if each.key == "trainingJobs.maxRestarts")
+    assert _values("gke", replace(known, default=0)) == [1, -1]
 
 
 @pytest.mark.parametrize("stack", SAMPLES)
@@ -164,6 +171,7 @@ IMMUTABLE = {
 KEY_OF = {
     "effective_secure_boot": "secure_boot",
     "pool_run_duration_seconds": "max_run_duration_seconds",
+    "pool_ssd_count": "local_ssd_count",
 }
 """What several settings decide -> the one by which the file changes it."""
 

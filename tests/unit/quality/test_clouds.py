@@ -64,7 +64,7 @@ def test_a_plugin_is_asked_for_its_schema(tmp_path: Path) -> None:
         )
     )
     program.chmod(0o755)
-    assert plugin_schema.ask(program) == SCHEMA
+    assert plugin_schema.ask_schema(program) == SCHEMA
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def read(folder: Path) -> dict[str, dict[str, object]]:
 def test_a_better_source_takes_the_place_of_a_lesser_one(folder: Path) -> None:
     """Of the kinds of facts that it has; the others stay, and other types too."""
     rows = {"aws:a/b:B": {"immutable": ["b"]}, "aws:a/d:D": {"immutable": ["d"]}}
-    assert generate.update("aws", "schema", "2", rows, folder) == [
+    assert generate.update_facts("aws", "schema", "2", rows, folder) == [
         "aws:a/b:B immutable", "aws:a/d:D immutable"
     ]  # fmt: skip
     assert read(folder)["types"] == {
@@ -101,9 +101,9 @@ def test_a_better_source_takes_the_place_of_a_lesser_one(folder: Path) -> None:
 
 def test_a_lesser_source_leaves_what_a_better_one_has(folder: Path) -> None:
     """The models keep what the schema does not have."""
-    generate.update("aws", "schema", "2", {"aws:a/c:C": {"immutable": ["s"]}}, folder)
+    generate.update_facts("aws", "schema", "2", {"aws:a/c:C": {"immutable": ["s"]}}, folder)
     rows = {"aws:a/c:C": {"immutable": ["m"], "enums": {"y": ["Z", "A"]}}}
-    assert generate.update("aws", "models", "3", rows, folder) == ["aws:a/c:C enums"]
+    assert generate.update_facts("aws", "models", "3", rows, folder) == ["aws:a/c:C enums"]
     assert read(folder)["types"]["aws:a/c:C"] == {
         "models": {"enums": {"y": ["Z", "A"]}},
         "schema": {"immutable": ["s"]},
@@ -114,7 +114,7 @@ def test_what_has_not_changed_is_not_written_again(folder: Path) -> None:
     """The day stays that of the last change, so that a second run makes no difference."""
     before = (folder / "aws.yaml").read_text()
     rows = {"aws:a/c:C": {"immutable": ["c"], "enums": {"y": ["Z"]}}}
-    assert generate.update("aws", "models", "1", rows, folder) == []
+    assert generate.update_facts("aws", "models", "1", rows, folder) == []
     assert (folder / "aws.yaml").read_text() == before
 
 
@@ -123,7 +123,7 @@ def test_the_files_are_those_that_a_run_writes(tmp_path: Path) -> None:
     for file in generate.FOLDER.glob("*.yaml"):
         (tmp_path / file.name).write_text(file.read_text())
         source, entry = next(iter(yaml.safe_load(file.read_text())["sources"].items()))
-        generate.update(file.stem, source, entry["source"] + " again", {}, tmp_path)
+        generate.update_facts(file.stem, source, entry["source"] + " again", {}, tmp_path)
         types = [
             (at / file.name).read_text().partition("\ntypes:")[2]
             for at in (tmp_path, generate.FOLDER)

@@ -37,7 +37,8 @@ def test_an_input_without_a_setting_is_explained() -> None:
         ("gke", "NodePool", "nodeConfig.diskType", {
             "changed": "in place, for the provider",
             "settings": "gpuPools.diskType",
-            "scaler compute-classes": "has ComputeClass bootDiskType: send it there too"}),
+            "scaler compute-classes": "has ComputeClass bootDiskType: send it there too; "
+            "Sent names it if quality/tries.yaml has a start with compute-classes"}),
         ("gke", "NodePool", "nodeConfig.gcfsConfig.enabled", {
             "type": "boolean",
             "removed": "the provider resets it, but the cloud keeps nodeConfig.gcfsConfig if"
@@ -48,6 +49,9 @@ def test_an_input_without_a_setting_is_explained() -> None:
         ("eks", "Vpc", "ipv6CidrBlock", {
             "plugin": "refuses it: take it out of `unsimulated` in "
                       "gpu_cluster/clouds/rows/aws.yaml"}),
+        ("eks", "LaunchTemplate", "ebsOptimized", {
+            "scaler cluster-autoscaler": "has it",
+            "scaler auto-mode": 'NotWith("auto-mode", "WHY")'}),
         ("eks", "EC2NodeClass", "spec.kubelet.maxPods", {
             "type": "integer", "scaler karpenter": "has it"}),
     ],

@@ -15,7 +15,7 @@ from quality.faults.changes import Effect
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, Moment, kill_at
 from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import ERRORS, FAULTS, hits_any
-from quality.faults.table import document, markdown, read, summary
+from quality.faults.table import document, markdown, parse_results, summary
 from quality.faults.workers import Part, Result, dealt, parts_of, together
 
 
@@ -97,7 +97,7 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     results[0].effects.append(
         Effect(environment="dev", platform="gke", key="k", value="v", replaced=("cluster",))
     )
-    assert read(document(results, 2)) == (results, 2)
+    assert parse_results(document(results, 2)) == (results, 2)
     assert len(summary(results)) == 2
 
 
@@ -113,7 +113,7 @@ def test_the_table_says_which_plugins_served() -> None:
     assert said == (
         "`kubernetes`: official plugin 10.2.0 (dev) and offline plugin for 4.34.2 (onprem)."
     )
-    assert read(document(results, 2)) == (results, 2)
+    assert parse_results(document(results, 2)) == (results, 2)
 
 
 def test_every_part_of_a_stack_is_worked_on() -> None:

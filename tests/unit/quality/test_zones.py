@@ -25,7 +25,7 @@ def test_each_row_takes_the_lines_that_it_names(tmp_path: Path) -> None:
     source, file = tmp_path / "vms.csv", tmp_path / "zones.json"
     source.write_text(HEAD + LINES)
     file.write_text(FILE.read_text())
-    changes = zones.update("v10", source, file)
+    changes = zones.update_zones("v10", source, file)
     data = json.loads(file.read_text())
     rows = data["accelerators"]
     assert rows["nvidia-h100-mega-80gb"]["zones"] == "us-east9-a"
@@ -40,7 +40,7 @@ def test_each_row_takes_the_lines_that_it_names(tmp_path: Path) -> None:
 
 def test_the_file_is_written_as_the_command_writes_it() -> None:
     """One line for each row: an update changes the lines of what has changed."""
-    assert zones.text(json.loads(FILE.read_text())) == FILE.read_text()
+    assert zones.zones_text(json.loads(FILE.read_text())) == FILE.read_text()
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "vms.csv"
     source.write_text("InstanceType,AvailabilityZone\n")
     with pytest.raises(CheckError, match="there is no column AcceleratorName"):
-        zones.update("v10", source, tmp_path / "zones.json")
+        zones.update_zones("v10", source, tmp_path / "zones.json")

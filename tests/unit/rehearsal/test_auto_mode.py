@@ -53,7 +53,7 @@ def test_karpenter_sees_a_node_class_of_its_own() -> None:
 
 @pytest.mark.parametrize(("size", "policy"), [("100Gi", "RAID0"), ("200Gi", None)])
 def test_local_disks_replace_a_smaller_volume(size: str, policy: str | None) -> None:
-    """For Karpenter, and on the nodes: whole disks of 250 GB less a tenth and 1 GiB."""
+    """For Karpenter, and on the nodes: disks of 250 GB less the file system, a tenth and 1 GiB."""
     spec = CLASS["spec"] | {"ephemeralStorage": {"size": size}}
     seen = json.loads(to_karpenter(json.dumps(CLASS | {"spec": spec})))
     assert seen["spec"].get("instanceStorePolicy") == policy
@@ -67,7 +67,7 @@ def test_local_disks_replace_a_smaller_volume(size: str, policy: str | None) -> 
     }
     volume = int(size[:-2]) * 1024
     assert mib == {
-        True: f"{int(232 * 1024 * 0.9 - 1024)}Mi",
+        True: f"{int(int(250 * 10**9 * 0.995 / 2**30) * 1024 * 0.9 - 1024)}Mi",
         False: f"{int(volume * 0.9 - 1024)}Mi",
     }
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, read, refused
+from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, refused, sharing_of
+from gpu_cluster.rehearsal.simulators.aws.ami_types import drives
 from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing, runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
@@ -51,8 +52,8 @@ def changed(**fields: Any) -> Any:
 def test_without_a_config_file_every_pod_gets_a_whole_gpu() -> None:
     """A ConfigMap that is mounted and not read changes nothing."""
     bare = daemon_pod("plugin", DEVICE_PLUGIN, on="n1")
-    assert read(bare, config_maps().find) == GpuSharing()
-    assert read(changed(env=[]), config_maps().find) == GpuSharing()
+    assert sharing_of(bare, config_maps().find) == GpuSharing()
+    assert sharing_of(changed(env=[]), config_maps().find) == GpuSharing()
 
 
 @pytest.mark.parametrize(
@@ -72,14 +73,14 @@ def test_the_config_says_how_often_a_gpu_is_offered(
     config: dict[str, Any], sharing: GpuSharing
 ) -> None:
     """MPS refuses more than one share for a container by itself, time-slicing only if told."""
-    assert read(PLUGIN, config_maps(config).find) == sharing
+    assert sharing_of(PLUGIN, config_maps(config).find) == sharing
 
 
 def test_where_both_are_configured_mps_wins() -> None:
     """As the plugin's own SharingStrategy has it."""
     both = sharing_config(replicas=4)
     both["sharing"] |= sharing_config("mps", 3)["sharing"]
-    assert read(PLUGIN, config_maps(both).find).replicas == 3
+    assert sharing_of(PLUGIN, config_maps(both).find).replicas == 3
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,15 @@ def test_a_plugin_that_offers_nothing_says_why(
     plugin: Any, config: dict[str, Any], fault: str
 ) -> None:
     """It does not start, or offers another resource than pods ask for."""
-    assert read(plugin, config_maps(config).find).fault == fault
+    assert sharing_of(plugin, config_maps(config).find).fault == fault
 
 
 def test_a_config_map_in_another_namespace_is_none() -> None:
     """The kubelet looks in the pod's own namespace, and does not start the pod without it."""
     elsewhere = ConfigMaps({"default/shares": config_map(sharing_config())})
-    assert read(PLUGIN, elsewhere.find).fault == f"{WHO} mounts {SHARES}, which does not exist"
+    assert (
+        sharing_of(PLUGIN, elsewhere.find).fault == f"{WHO} mounts {SHARES}, which does not exist"
+    )
 
 
 def test_a_plugin_keeps_the_config_that_it_started_with() -> None:
@@ -234,3 +237,23 @@ def test_bottlerockets_plugin_can_be_turned_off(
 def test_settings_with_which_bottlerocket_offers_nothing_say_why(given: str, fault: str) -> None:
     """Its resource is renamed unless told otherwise, so that a forgotten line costs every GPU."""
     assert fault in host_sharing(given).fault
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "release", "has"),
+    [
+        ("g7.2xlarge", "1.35", "1.67.0-0be31b34", False),
+        ("g7.2xlarge", "1.35", "1.68.0-0be31b34", True),
+        ("g7.2xlarge", "1.35", "1.35.9-20260917", True),
+        ("g7.2xlarge", "1.35", "-1.67.0", False),
+        ("g7.2xlarge", "1.36", "1.69.0-0be31b34", False),
+        ("g7.2xlarge", "1.37", "1.66.0-0be31b34", True),
+        ("g6.2xlarge", "1.36", "1.54.0-0be31b34", True),
+    ],
+)
+def test_bottlerockets_driver_is_chosen_at_boot(
+    kind: str, version: str, release: str, has: bool
+) -> None:
+    """Of two branches, in images of some clusters since some release; a date is the newest."""
+    image = {"amiType": "BOTTLEROCKET_x86_64_NVIDIA", "version": version}
+    assert drives({**image, "instanceTypes": [kind], "releaseVersion": release}) == has

@@ -80,10 +80,12 @@ def running(
     updating: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:  # fmt: skip
     """Nodes without an autoscaler, until the block ends."""
+    names = ("install", "sync", "stop")
+    idle = SimpleNamespace(**dict.fromkeys(names, lambda *_: None))
     nodes = Nodes(
         cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
         cast("Cloud", cloud),
-        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
+        cast("Autoscaler", idle),
         cluster_cache,
         event_log,
         updating=updating,

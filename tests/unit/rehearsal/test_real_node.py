@@ -49,7 +49,7 @@ KUBECONFIG = """
 
 def test_the_cards_are_read_from_the_driver() -> None:
     """Each line of nvidia-smi is a GPU; all have one driver."""
-    found = machine.read(TWO)
+    found = machine.parse_gpus(TWO)
     assert [gpu.uuid for gpu in found.gpus] == ["GPU-1", "GPU-2"]
     assert found.gpus[0].memory_mib == 81559
     assert found.description == "2 x NVIDIA H100 80GB HBM3, driver 580.1"
@@ -81,7 +81,7 @@ def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(machine, "nvidia_smi", lambda: Path("/usr/bin/smi") if driver else None)
     with pytest.raises(NodeError) as refused:
-        machine.look(lambda program: answer)
+        machine.describe_machine(lambda program: answer)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
@@ -109,12 +109,12 @@ def test_a_machine_that_is_a_node_already_is_refused(
     monkeypatch.setattr(machine, "nvidia_smi", lambda: Path("/usr/bin/smi"))
     monkeypatch.setattr(machine, "running_kubelet", lambda: found)
     if found is None:
-        assert machine.look(lambda program: TWO).gpus
+        assert machine.describe_machine(lambda program: TWO).gpus
         return
     with pytest.raises(
         NodeError, match=rf"not a node of a cluster yet, and {name} \(process 42\) runs"
     ):
-        machine.look(lambda program: TWO)
+        machine.describe_machine(lambda program: TWO)
 
 
 def test_a_driver_that_does_not_answer_is_said(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_images_are_whole(tmp_path: Path) -> None:
     extra = tmp_path / "program"
     extra.write_text("#!/bin/sh\n")
     images = overrides.images(runtime_config.PAUSE, hook=Path("/hook"))
-    image.write(tmp_path / "images.tar", images, {"/opt/of/mine/program": extra})
+    image.write_image(tmp_path / "images.tar", images, {"/opt/of/mine/program": extra})
     files = _blobs(tmp_path / "images.tar")
     for name, content in files.items():
         if name.startswith("blobs/sha256/"):
@@ -299,7 +299,9 @@ def test_images_are_whole(tmp_path: Path) -> None:
 def test_an_image_of_the_same_files_is_the_same(tmp_path: Path) -> None:
     """No time and no owner is in it, so that its digest says what is in it."""
     for name in ("a.tar", "b.tar"):
-        image.write(tmp_path / name, overrides.images(runtime_config.PAUSE, hook=Path("/hook")), {})
+        image.write_image(
+            tmp_path / name, overrides.images(runtime_config.PAUSE, hook=Path("/hook")), {}
+        )
     one, other = (_blobs(tmp_path / name) for name in ("a.tar", "b.tar"))
     assert one == other
 
@@ -432,7 +434,7 @@ def test_a_trace_is_what_was_not_there_before(changed: HostChanges) -> None:
     """Folders made on the way go again; what was there before stays, and is no trace."""
     place = changed.file.parent / "run"
     assert changed.left()["files"] == [str(place / "mine")]
-    again = host_changes.read(changed.file.parent)
+    again = host_changes.read_changes(changed.file.parent)
     assert again is not None
     again.take_back()
     assert again.left()["files"] == []
@@ -521,7 +523,7 @@ def test_pytorch_is_found_with_what_it_needs(
     fake.write_text(f"#!/bin/sh\necho '{json.dumps(said)}'\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    found = pytorch.find()
+    found = pytorch.find_pytorch()
     if torch is None:
         assert found is None
         return

@@ -14,7 +14,7 @@ from gpu_cluster.rehearsal.report.report import (
     gpu_nodes_over_time,
     node_lives,
     pod_lives,
-    text,
+    report_text,
 )
 from gpu_cluster.rehearsal.report.timeline import svg
 from gpu_cluster.tools.programs import program
@@ -101,7 +101,7 @@ def test_created_resources_are_counted_by_type() -> None:
 
 def test_the_table_shows_the_way_of_a_workload() -> None:
     """Times, node and GPUs stand in one line for each pod."""
-    shown = text(report())
+    shown = report_text(report())
     assert "GPU nodes: 0 at 0.0 s -> 1 at 3.0 s -> 0 at 20.1 s" in shown
     assert "Deployment default/s  1     ready  2.0 s    4.6 s  5.0 s     gpu" in shown
     assert shown.endswith("rehearsal of dev: passed in 21.0 s")
@@ -111,8 +111,9 @@ def test_what_was_created_is_listed_by_package() -> None:
     """A line for each, with the types as people know them."""
     resources = {"gcp:compute/network:Network": 1, "gcp:container/nodePool:NodePool": 2,
                  "kubernetes:apps/v1:DaemonSet": 1}  # fmt: skip
-    assert "\n4 resources created\n  gcp: Network, NodePool 2\n  kubernetes: DaemonSet\n" in text(
-        report(resources=resources)
+    assert (
+        "\n4 resources created\n  gcp: Network, NodePool 2\n  kubernetes: DaemonSet\n"
+        in report_text(report(resources=resources))
     )
 
 
@@ -123,7 +124,7 @@ def test_pods_of_one_workload_are_told_apart() -> None:
         return event(2.0, "pod", f"default/{name}", "pending", workload=workload, gpus=1, node=None)
 
     three = [pod("ddp-workers-0-0-x7k2p"), pod("ddp-workers-0-1-9qz4d"), pod("a", "Pod default/a")]
-    shown = text(report(pods=pod_lives(three)))
+    shown = report_text(report(pods=pod_lives(three)))
     rows = [line.split("  ")[0] for line in shown.splitlines() if " default/" in line]
     assert rows == [
         "Job default/ddp-workers-0 (0-x7k2p)", "Job default/ddp-workers-0 (1-9qz4d)",
@@ -136,18 +137,18 @@ def test_a_terminal_shows_whole_lines(width: int) -> None:
     """None is longer than it; what does not fit is cut or goes on below, indented."""
     steps = [{"name": "pulumi up", "seconds": 1.5, "ok": True, "detail": "made " * 30}]
     long = report(steps=steps, warnings=["why and what to do " * 9])
-    shown = text(long, width)
+    shown = report_text(long, width)
     assert max(map(len, shown.splitlines())) <= width
     assert "\n    what to do why" in shown or "\n    why and what" in shown or "\n    and" in shown
-    whole = text(long)
+    whole = report_text(long)
     assert max(map(len, whole.splitlines())) > 150
-    failed = text(report(ok=False, steps=[{**steps[0], "ok": False}]), width)
+    failed = report_text(report(ok=False, steps=[{**steps[0], "ok": False}]), width)
     assert failed.count("made") == 30
 
 
 def test_a_failure_is_told_in_full() -> None:
     """What failed stands under its own heading, and the last line says so."""
-    shown = text(report(ok=False, failures=["pool train-gpu: no"]))
+    shown = report_text(report(ok=False, failures=["pool train-gpu: no"]))
     assert "why it failed\n  - pool train-gpu: no\n" in shown
     assert shown.endswith("rehearsal of dev: FAILED in 21.0 s")
 
@@ -158,7 +159,7 @@ def test_a_failure_is_told_once() -> None:
         {"name": "pulumi up", "seconds": 1.5, "ok": True, "detail": "21 created"},
         {"name": "leak check", "seconds": 0.1, "ok": False, "detail": "a disk is left"},
     ]
-    shown = text(report(ok=False, steps=steps, failures=["a disk is left"]))
+    shown = report_text(report(ok=False, steps=steps, failures=["a disk is left"]))
     assert shown.count("a disk is left") == 1
     assert "leak check  0.1 s     see why it failed\n" in shown
     assert "21 created" in shown
@@ -168,19 +169,19 @@ def test_nodes_that_a_budget_held_are_named_with_what_the_cloud_waits() -> None:
     """Here it took half a minute."""
     change = {"from": "v1", "deleted": ["p"], "recycled": ["n1", "n2"], "drifted": []}
     change["forced"] = ["n2"]
-    shown = text(report(change=change))
+    shown = report_text(report(change=change))
     assert "changes since v1: 1 deleted, 2 recycled, 0 drifted, 1 forced\n  deleted: p\n" in shown
     assert "  forced: n2\n  a PodDisruptionBudget keeps" in shown
     change["forced"] = []
-    assert "PodDisruptionBudget" not in text(report(change=change))
+    assert "PodDisruptionBudget" not in report_text(report(change=change))
 
 
 def test_programs_that_were_not_built_here_are_named() -> None:
     """With their version and where they are; without any, what was built is named alone."""
     own, found = {"karpenter": ""}, {"etcd": "v3.6.5 (/opt/bin/etcd)"}
-    shown = text(report(programs=own | found))
+    shown = report_text(report(programs=own | found))
     assert "built here: karpenter\nfound on this machine: etcd v3.6.5 (/opt/bin/etcd)\n" in shown
-    assert "found on this machine" not in text(report(programs=own))
+    assert "found on this machine" not in report_text(report(programs=own))
 
 
 def test_the_report_survives_json() -> None:
@@ -258,7 +259,7 @@ def test_a_node_template_stands_beside_the_node() -> None:
         "real": {"label/role": "train-gpu", "label/zone": None},
         "differences": ["tag label/zone says b"],
     }
-    shown = text(report(template_checks=[check])).split("\n\n")
+    shown = report_text(report(template_checks=[check])).split("\n\n")
     (block,) = [
         block for block in shown if block.startswith("pool train-gpu: node template of 2 tags")
     ]
@@ -296,7 +297,7 @@ def test_what_is_simulated_is_said() -> None:
         "containers: no program runs, and no image is pulled; a Job's pods succeed after 5 s, "
         "every other pod is ready at once"
     ]
-    shown = text(report(simulated=lines))
+    shown = report_text(report(simulated=lines))
     assert f"what this rehearsal simulates\n  - {lines[0]}" in shown
 
 
@@ -333,7 +334,7 @@ def test_another_minor_of_kubernetes_is_said(stack: str, ran: str, said: list[st
 def test_assumptions_of_the_cloud_are_in_the_report() -> None:
     """A change whose effect no source describes is one line of its own."""
     lines = differences.lines([], 5.0, assumptions=["node pool gpu: not known"])
-    assert "  - node pool gpu: not known" in text(report(simulated=lines))
+    assert "  - node pool gpu: not known" in report_text(report(simulated=lines))
 
 
 def test_the_quota_of_a_simulated_cloud_is_nobodys() -> None:

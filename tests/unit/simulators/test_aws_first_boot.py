@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.simulators.aws.first_boot import allocatable, settings, why_not_joined
+from gpu_cluster.rehearsal.simulators.aws.first_boot import (
+    allocatable,
+    local_disks,
+    settings,
+    why_not_joined,
+)
 from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
 
 NODE = {
@@ -101,3 +106,29 @@ def test_a_node_joins_or_says_why_not(nodes: Group, reason: str) -> None:
     """EKS tells the nodes of its own images where the cluster is, and no others."""
     found = why_not_joined(CLUSTER, nodes)
     assert (reason in found) if reason else (found == "")
+
+
+_BIND = '["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/kubelet"]'
+_COMMANDS = '[settings.bootstrap-commands.a]\ncommands = [["apiclient", "ephemeral-storage", '
+
+
+@pytest.mark.parametrize(
+    ("nodes", "used"),
+    [
+        (group(None), False),
+        (group(mime({"instance": {"localStorage": {"strategy": "RAID0"}}})), True),
+        (group(mime({"instance": {"localStorage": {"strategy": "Mount"}}})), False),
+        (group(f'{_COMMANDS}"init"], {_BIND}]\nmode = "always"', "BOTTLEROCKET_x86_64"), True),
+        (group(f'{_COMMANDS}"init"], {_BIND}]\nmode = "off"', "BOTTLEROCKET_x86_64"), False),
+        (group(f'{_COMMANDS}"init"]]\nmode = "always"', "BOTTLEROCKET_x86_64"), False),
+    ],
+)
+def test_local_disks_are_used_as_the_user_data_says(nodes: Group, used: bool) -> None:
+    """Disks that are only mounted somewhere else, or formatted and not bound, are not for pods."""
+    assert local_disks(nodes) is used
+
+
+def test_a_strategy_that_nodeadm_does_not_know_starts_no_node() -> None:
+    """It is case-sensitive."""
+    wrong = group(mime({"instance": {"localStorage": {"strategy": "raid0"}}}))
+    assert "no localStorage.strategy 'raid0'" in why_not_joined(CLUSTER, wrong)

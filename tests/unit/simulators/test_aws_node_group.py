@@ -8,7 +8,7 @@ import yaml
 
 from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.rehearsal.simulators.aws.node_group_rules import (
-    check,
+    check_node_group,
     check_scaling,
     complete,
     types_of,
@@ -38,7 +38,7 @@ def made(template: dict[str, Any] | None = None, **changes: Any) -> dict[str, An
     types = [row for row in rows if row is not None]
     assert len(types) == len(rows)
     group = complete(given, types, template, "1.35")
-    check(group, given, types, template, "1.35")
+    check_node_group(group, given, types, template, "1.35")
     return group
 
 

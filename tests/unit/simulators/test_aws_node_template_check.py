@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpu_cluster.rehearsal.simulators.aws.node_template_check import compare, real
+from gpu_cluster.rehearsal.simulators.aws.node_template_check import compare_template, real
 from gpu_cluster.rehearsal.simulators.aws.nodes import tagged_taints
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
@@ -42,7 +42,7 @@ def promise(
 
 def test_a_true_promise_has_no_differences() -> None:
     """What EKS and the instance type add by themselves is no difference, nor is a little slack."""
-    assert compare(promise(), NODE) == []
+    assert compare_template(promise(), NODE) == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_difference_names_its_tag_and_its_effect(
     template: NodeTemplate, tag: str, effect: str
 ) -> None:
     """Each difference is one line, with the tag and with what it would cause."""
-    (line,) = compare(template, NODE)
+    (line,) = compare_template(template, NODE)
     assert f"{PREFIX}/{tag}" in line or tag in line
     assert effect in line
     assert "\n" not in line
@@ -79,8 +79,8 @@ def test_a_difference_names_its_tag_and_its_effect(
 
 def test_a_changed_taint_is_told_from_both_sides() -> None:
     """Another value is a taint that is missing and one that is not there."""
-    lines = compare(promise(taints=(NodeTaint(key="nvidia.com/gpu", value="", effect="NoSchedule"),
-                                    )), NODE)  # fmt: skip
+    taint = NodeTaint(key="nvidia.com/gpu", value="", effect="NoSchedule")
+    lines = compare_template(promise(taints=(taint,)), NODE)
     assert len(lines) == 2
 
 

@@ -140,6 +140,28 @@ def test_a_priority_takes_machines_out_of_its_reservation() -> None:
         made.cloud.set_size(reserved.name, 2)
 
 
+def test_a_priority_with_any_reservation_buys_what_none_has() -> None:
+    """The node pool says so; a reservation that must be named is not used."""
+    mine = Reservation(name="mine", type="g2-standard-4", zone="us-central1-a", count=1)
+    made = stack(reservations=(mine,))
+    given = copy.deepcopy(L4)
+    given["spec"]["priorities"] = [ON_DEMAND | {"reservations": {"affinity": "AnyBestEffort"}}]
+    (group,) = groups(made, given)
+    made.cloud.set_size(group.name, 2)
+    (config,) = [
+        pool.state["config"] for pool in made.cloud.pools() if pool.state["name"] == group.name
+    ]
+    assert config["reservationAffinity"] == {"consumeReservationType": "ANY_RESERVATION"}
+
+
+def test_the_pods_of_a_priority_have_its_local_ssds_as_their_disk() -> None:
+    """Its node pool has them as ephemeral storage."""
+    given = copy.deepcopy(L4)
+    given["spec"]["priorities"] = [ON_DEMAND | {"storage": {"localSSDCount": 1}}]
+    (group,) = groups(stack(), given)
+    assert int(group.node.capacity["ephemeral-storage"]) // 2**30 == 281
+
+
 WHOLE, BARE = "a3-highgpu-8g", "a3-highgpu-8g-nolssd"
 UNFIT = (
     'Reservation "mine" is incompatible with priority rule configuration (in zone us-central1-a: '

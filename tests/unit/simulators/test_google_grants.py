@@ -48,7 +48,7 @@ def test_capacity_finds_the_same_grants_missing(missing: bool) -> None:
         name="c", location="us-central1-a", dns_endpoint=True, secrets_encryption_key=KEY
     )
     api = GoogleApi(stack.api.endpoint)
-    found = google_grants.findings(args, f"{MIRROR}/gpu", project="p", api=api)
+    found = google_grants.grant_findings(args, f"{MIRROR}/gpu", project="p", api=api)
     names = ["cluster.secretsEncryptionKey", "images.registry"]
     assert [(one.about, one.word) for one in found] == [
         (name, "wrong") for name in names if missing

@@ -331,6 +331,27 @@ def test_families_do_not_boot_from_every_disk(machine: str, disk: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("config", "gib", "label"),
+    [
+        ({}, 43, None),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 2}}, 588, "ephemeral-storage-local"),
+        ({"localNvmeSsdBlockConfig": {"localSsdCount": 2}}, 43, "local-nvme"),
+        ({"machineType": "a3-highgpu-2g"}, 1227, "ephemeral-storage-local"),
+        ({"machineType": "a3-highgpu-2g", "localNvmeSsdBlockConfig": {"localSsdCount": 4}}, 43,
+         "local-nvme"),
+    ],
+)  # fmt: skip
+def test_pods_have_the_local_ssds_that_back_ephemeral_storage(
+    config: dict[str, Any], gib: int, label: str | None
+) -> None:
+    """GKE uses those that a machine includes so by default."""
+    node = one_pool(nodeConfig={**CPU, "machineType": "n1-standard-4", **config}).node
+    assert int(node.capacity["ephemeral-storage"]) // 2**30 == gib
+    found = [key for key in node.labels if key.startswith("cloud.google.com/gke-") and "ssd" in key]
+    assert found == ([f"cloud.google.com/gke-{label}-ssd"] if label else [])
+
+
+@pytest.mark.parametrize(
     ("machine", "settings", "says"), TABLE["test_node_settings_beyond_gke_s_limits_are_refused"]
 )
 def test_node_settings_beyond_gke_s_limits_are_refused(

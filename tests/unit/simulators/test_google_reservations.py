@@ -1,6 +1,7 @@
 """Reservations of the simulated Google Cloud: who sees them, and which node pools get machines out
 of them, in Google's words."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_pool_gets_what_is_reserved_and_no_more(path: str) -> None:
         made.cloud.set_size(name, there + 1)
 
 
+def test_any_reservation_is_none_that_must_be_named() -> None:
+    """The machines are bought, and count against the quota."""
+    made = stack()
+    made.pool(
+        nodeConfig=t4() | {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"}}
+    )
+    (name,) = [group.name for group in made.cloud.node_groups() if group.gpus]
+    with pytest.raises(RefusedError, match="NVIDIA_T4_GPUS"):
+        made.cloud.set_size(name, 1)
+
+
 @pytest.mark.parametrize(
     "path", ["nobodys", "theirs", "projects/owner/reservations/hidden", "mine/reservationBlocks/b1"]
 )
@@ -82,6 +94,15 @@ def test_another_machine_has_no_share_in_a_reservation() -> None:
     with pytest.raises(Refused, match=r"required 1 and short of 1 VM count of machine type n1-st"):
         made.pool("more", nodeConfig=out_of("mine", machineType="n1-standard-8"),
                   initialNodeCount=1)  # fmt: skip
+
+
+def test_a_reserved_machine_has_as_many_local_ssds_as_the_pool() -> None:
+    """Compute Engine uses a reservation only for the same ones."""
+    made = stack(replace(MINE, ssds=2))
+    block = {"localNvmeSsdBlockConfig": {"localSsdCount": 2}}
+    made.pool(nodeConfig=out_of("mine", **block), initialNodeCount=1)
+    with pytest.raises(Refused, match="required 1 and short of 1"):
+        made.pool("more", nodeConfig=out_of("mine"), initialNodeCount=1)
 
 
 def test_two_pools_share_a_reservation() -> None:

@@ -74,6 +74,14 @@ def test_derived_machines_have_room_for_every_workload(tmp_path: Path) -> None:
     assert len(found) == 1 + 3
 
 
+def test_derived_machines_offer_what_their_pool_names(tmp_path: Path) -> None:
+    """As a device plugin of the user's would."""
+    pool = {"gpusPerNode": 4, "nodeSelector": {"a": "b"}, "extendedResources": {"rdma/hca": 8}}
+    given = settings("lab", gpuPools={"machines": pool})
+    (_, group, *_) = ExistingCluster(machines("lab", given, tmp_path)[0], dict).node_groups()  # type: ignore[arg-type]
+    assert group.node.capacity["rdma/hca"] == "8"
+
+
 @pytest.mark.parametrize("written", [None, False, True])
 def test_a_pool_without_a_device_plugin_has_somebody_elses(
     tmp_path: Path, written: bool | None
@@ -362,13 +370,15 @@ def test_the_owner_of_a_cluster_runs_the_karpenter_that_the_stack_expects(
 
 
 def test_nodes_become_an_inventory() -> None:
-    """Labels that a pool selects by, taints, GPUs and size are kept; the rest is left out."""
+    """Labels that a pool selects by, taints, GPUs and other devices, and size; nothing else."""
     node = {
         "metadata": {"name": "gpu-1.example.com",
                      "labels": {"gpus": "true", "kubernetes.io/hostname": "gpu-1", "x": "y"}},
         "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"},
                             {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
-        "status": {"capacity": {"cpu": "64", "memory": "263856484Ki", "nvidia.com/gpu": "4"}},
+        "status": {"capacity": {"cpu": "64", "memory": "263856484Ki", "nvidia.com/gpu": "4",
+                                "rdma/hca": "8", "example.com/gone": "0", "hugepages-2Mi": "0",
+                                "nvidia.com/mig-1g.10gb": "7"}},
     }  # fmt: skip
     found = from_nodes(json.dumps({"items": [node]}), {"gpus"})
     assert found == [
@@ -377,7 +387,7 @@ def test_nodes_become_an_inventory() -> None:
             "labels": {"gpus": "true"},
             "taints": [{"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}],
             "gpus": 4,
-            "capacity": {"cpu": "64", "memory": "263856484Ki"},
+            "capacity": {"cpu": "64", "memory": "263856484Ki", "rdma/hca": "8"},
         }
     ]
     assert checked_machines("lab", found) == found

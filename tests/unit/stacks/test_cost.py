@@ -18,12 +18,11 @@ from gpu_cluster.components.catalog.eks import instance_type
 from gpu_cluster.components.catalog.gke import ACCELERATORS, machine_type
 from gpu_cluster.components.catalog.google_prices import gke_node
 from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH
-from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.stacks import images
 from gpu_cluster.stacks.cost import eks as eks_cost
 from gpu_cluster.stacks.cost import stack_cost as cost
 from gpu_cluster.stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
-from gpu_cluster.stacks.cost.cost_text import compared, csv_rows, shown
+from gpu_cluster.stacks.cost.cost_text import bill_text, compared, csv_rows
 from gpu_cluster.stacks.definition import files, validation
 from gpu_cluster.stacks.definition.files import SAMPLES
 from gpu_cluster.stacks.definition.settings import config_of, settings_of
@@ -147,8 +146,8 @@ def test_an_unknown_price_is_unknown_and_not_zero() -> None:
     total = bill.total("configured", "full")
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert total.missing == ["train-gpu"]
-    assert "unknown, and therefore not in the sums: train-gpu" in shown(bill)
-    assert "as configured, full: at least $" in shown(bill)
+    assert "unknown, and therefore not in the sums: train-gpu" in bill_text(bill)
+    assert "as configured, full: at least $" in bill_text(bill)
     assert bill.document()["totals"]["configured"]["full"]["missing"] == ["train-gpu"]
 
 
@@ -365,10 +364,10 @@ def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
     )
 
 
-def test_every_disk_of_a_pool_is_on_its_bill(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_disk_of_a_pool_is_on_its_bill() -> None:
     """By the price of its type; local SSDs have one for Spot machines."""
-    monkeypatch.setattr(GkeGpuNodePoolArgs, "disks", {"pd-ssd": 10, "local-ssd": 375})
     l4 = {"machineType": "g2-standard-4", "accelerator": None, "driver": "managed", "maxNodes": 1}
+    l4 |= {"diskType": "pd-ssd", "diskSizeGb": 10, "localStorage": "block"}
     pool = item(changed("dev", **l4), "train-gpu")
     machine = gke_node("g2-standard-4")
     assert machine.on_demand
@@ -426,7 +425,7 @@ def test_a_dear_bill_fits_too() -> None:
     """Five figures a month, a long GPU name, and a difference of two such bills."""
     dear = changed("dev", machineType="a3-megagpu-8g", accelerator=None, gpusPerNode=None,
                    driver="managed", maxNodes=9)  # fmt: skip
-    for text in (shown(dear), compared(changed("dev"), dear)):
+    for text in (bill_text(dear), compared(changed("dev"), dear)):
         tables = [line for line in text.splitlines() if re.search(r"\S   *\S", line)]
         assert tables
         assert [line for line in tables if len(line) > 80] == []
@@ -442,7 +441,7 @@ def test_a_reserved_pool_is_not_spot() -> None:
         == pool.cost("on-demand", "full")
         == pytest.approx(on_demand("p4d.24xlarge"))
     )
-    text = shown(bill)
+    text = bill_text(bill)
     assert "GPU nodes as Spot" not in text
     assert "train-gpu disks" in text
     (row,) = [line for line in text.splitlines() if line.startswith("train-gpu  nvidia-")]
@@ -462,11 +461,11 @@ def test_the_extended_channel_and_alerts_are_said() -> None:
     config = config_of("dev")
     config["gpu-cluster:cluster"]["releaseChannel"] = "extended"
     config["gpu-cluster:monitoring"] = {"enabled": True, "source": "managed"}
-    text = shown(cost.bill_at("dev", config))
+    text = bill_text(cost.bill_at("dev", config))
     assert "releaseChannel extended: once standard support of the cluster's minor has ended" in text
     assert "costs $0.50 an hour more" in text
     assert "alert conditions: price not known per month" in text
-    plain = shown(changed("dev"))
+    plain = bill_text(changed("dev"))
     assert "extended" not in plain
     assert "alert conditions" not in plain
 
@@ -586,7 +585,7 @@ def test_a_share_of_a_gpu_costs_its_part_of_the_node(
     (document,) = [one for one in bill.document()["items"] if one["name"] == "train-gpu"]
     assert document["podGpu"]["perPiece"] == units
     assert document["podGpu"]["hourly"]["onDemand"] == pytest.approx(node / units, abs=1e-5)
-    (row,) = [line for line in shown(bill).splitlines() if f" {what} " in line]
+    (row,) = [line for line in bill_text(bill).splitlines() if f" {what} " in line]
     assert f"${node / units:,.4f}" in row
 
 
@@ -642,7 +641,7 @@ def test_what_is_not_known_of_the_bill_is_named() -> None:
     config["gpu-cluster:volumeClaims"] = {"own": {"size": "1Gi", "storageClass": "fast"}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
     found = cost.bill_at("dev", config)
-    assert "unknown, and therefore not in the sums: claim own" in shown(found)
+    assert "unknown, and therefore not in the sums: claim own" in bill_text(found)
     assert "buckets are not part of this stack and are not counted: data" in found.notes
 
 
@@ -675,7 +674,7 @@ def test_an_unknown_part_makes_a_sum_a_lower_bound() -> None:
     total = bill.total("on-demand", "full")
     assert (total.hour, total.missing) == (9.0, ["big's disk"])
     assert bill.total("on-demand", "idle").missing == []
-    assert "at least $9.0000" in shown(bill)
+    assert "at least $9.0000" in bill_text(bill)
     assert bill.document()["items"][0]["missing"] == ["disk"]
     (change,) = changes(Bill(), bill)
     assert change.by("full") is None

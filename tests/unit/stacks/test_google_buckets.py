@@ -8,7 +8,7 @@ from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 from gpu_cluster.rehearsal.simulators.google_inventory import Bucket
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
-from gpu_cluster.stacks.capacity.google_buckets import findings
+from gpu_cluster.stacks.capacity.google_buckets import bucket_findings
 from tests.unit.plugins.offline_engine import Plane
 
 
@@ -22,7 +22,7 @@ def asked(
         buckets={"data": right},  # type: ignore[dict-item]
         this_cluster_only=only,
     )
-    found, notes = findings({"trainer": account}, region=region, api=GoogleApi(api.endpoint))
+    found, notes = bucket_findings({"trainer": account}, region=region, api=GoogleApi(api.endpoint))
     api.stop()
     assert all(one.about == "serviceAccounts.trainer.buckets.data" for one in found)
     return [(one.word, one.reason) for one in found], notes
@@ -58,7 +58,7 @@ def test_a_bucket_that_nobody_described_is_near_the_cluster() -> None:
     )  # fmt: skip
     api = serve_api(cloud)
     accounts = {"trainer": ServiceAccountArgs(buckets={"data": "read"})}
-    assert findings(accounts, region="europe-west4", api=GoogleApi(api.endpoint)) == ([], [])
+    assert bucket_findings(accounts, region="europe-west4", api=GoogleApi(api.endpoint)) == ([], [])
     api.stop()
 
 

@@ -11,7 +11,7 @@ from gpu_cluster.rehearsal.simulators.google.compute.resources import new
 from gpu_cluster.rehearsal.simulators.google.container.shared_vpc import GKE_AGENT
 from gpu_cluster.rehearsal.simulators.google_inventory import Missing, Out
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
-from gpu_cluster.stacks.capacity.google_network import findings
+from gpu_cluster.stacks.capacity.google_network import network_findings
 from gpu_cluster.stacks.capacity.verdict import Finding, Unknown
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
@@ -36,7 +36,7 @@ def found(
     images: Sequence[str] = (CUDA, "us-docker.pkg.dev/p/images/train:1"),
 ) -> list[tuple[str, str, str]]:
     """What is asked and found, as (about, word, reason)."""
-    asked = findings(
+    asked = network_findings(
         network,
         project="p",
         region=region,
@@ -60,7 +60,7 @@ def test_a_network_as_it_shall_be_has_no_finding() -> None:
 def test_nothing_is_asked_of_a_network_that_the_stack_makes() -> None:
     """No API answers there, and nobody asks it."""
     given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1, "images": []}
-    assert findings(GkeNetworkArgs(), **given, api=GoogleApi("http://127.0.0.1:1")) == []
+    assert network_findings(GkeNetworkArgs(), **given, api=GoogleApi("http://127.0.0.1:1")) == []
 
 
 @pytest.mark.parametrize(
@@ -272,6 +272,6 @@ def test_a_role_on_the_whole_host_project_does_as_well() -> None:
 def test_nobody_answers() -> None:
     """Then each thing is unknown, for one reason, which is said once."""
     given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1, "images": []}
-    asked = findings(NETWORK, **given, api=GoogleApi("http://127.0.0.1:1"))
+    asked = network_findings(NETWORK, **given, api=GoogleApi("http://127.0.0.1:1"))
     assert {one.word for one in asked} == {"unknown"}
     assert all("http://127.0.0.1:1 does not respond" in one.reason for one in asked)

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster import tools
 from gpu_cluster.components.catalog import images
 from gpu_cluster.components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
 from gpu_cluster.rehearsal.engine.engine import BIN
 from gpu_cluster.stacks.definition import settings as stack
 from gpu_cluster.stacks.live import gpu_survey as gpus
-from gpu_cluster.stacks.live.cluster import client_of, items
+from gpu_cluster.stacks.live.cluster import client_of, listed_items
 from gpu_cluster.stacks.live.gpu_findings import Finding
 from gpu_cluster.stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
 from gpu_cluster.stacks.outcome import CheckError
@@ -240,7 +241,7 @@ def test_two_nodes_of_9_and_one_without_the_label() -> None:
     assert [(one.node, one.lacks, one.command) for one in found] == [
         ("c", "label", "kubectl label node c gpus=true")
     ]
-    text = gpus.text(rows, found)
+    text = gpus.survey_text(rows, found)
     assert text.splitlines()[1].split()[:8] == ["a", "gpus", "nvidia", GPU, "9", "9", "4", "5"]
     assert text.endswith("\n  kubectl label node c gpus=true")
 
@@ -522,7 +523,7 @@ def test_mig_and_shared_resources_have_rows_of_their_own() -> None:
     row, found = survey(node, PLUGIN)
     assert found == []
     assert row.resources == {"nvidia.com/gpu.shared": (4, 4, 0), "nvidia.com/mig-1g.5gb": (7, 7, 0)}
-    assert len(gpus.text([row], []).splitlines()) == 3
+    assert len(gpus.survey_text([row], []).splitlines()) == 3
 
 
 def test_table_aligns_numbers_right() -> None:
@@ -538,7 +539,7 @@ def test_outputs_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], 255, "", "error: no stack named 'x' found\n")
 
-    monkeypatch.setattr(stack.tools, "pulumi", lambda: ("pulumi", []))
+    monkeypatch.setattr(tools, "pulumi", lambda: ("pulumi", []))
     monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(CheckError, match="no stack named 'x' found; run `pulumi up` first, or"):
         stack.kubeconfig_output("x")
@@ -619,5 +620,5 @@ def test_a_kubeconfig_that_is_none_is_one_line(kubeconfig: str) -> None:
 def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
     """A proxy's page in place of the API server's list is no traceback."""
     with pytest.raises(CheckError, match="the server that responds is not a Kubernetes API server"):
-        items(body)
-    assert items(b'{"items": [1]}') == [1]
+        listed_items(body)
+    assert listed_items(b'{"items": [1]}') == [1]

@@ -142,20 +142,25 @@ def api() -> Iterator[type[ApiServer]]:
     server.server_close()
 
 
-def found_by(api: Any) -> dict[str, Any]:
-    """What `gpu-cluster test-gpus` says of this cluster's one pool."""
+def found_by(api: Any, nodes: int = 1) -> dict[str, Any]:
+    """What `gpu-cluster test-gpus` says of the last node of this cluster's one pool."""
     kubeconfig = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
         "clusters": [{"name": "c", "cluster": {"server": api.url}}],
         "users": [{"name": "c", "user": {}}],
     }
-    args = GpuTestArgs(pools=["p"], image="pytorch:1", namespace="gpus")
-    (found,) = outcomes(args, json.dumps(kubeconfig))
-    return found
+    args = GpuTestArgs(pools=["p"], image="pytorch:1", namespace="gpus", nodes=nodes)
+    found = outcomes(args, json.dumps(kubeconfig))
+    assert len(found) == nodes
+    return found[-1]
 
 
 LOG = "/api/v1/namespaces/gpus/pods/newer/log"
+PODS = (
+    "/api/v1/namespaces/gpus/pods?labelSelector=job-name%3Dgpu-test-p"
+    "%2Cbatch.kubernetes.io%2Fjob-completion-index%3D"
+)
 
 
 def test_the_end_of_the_newest_pod_s_log_is_read(api: type[ApiServer]) -> None:
@@ -163,9 +168,16 @@ def test_the_end_of_the_newest_pod_s_log_is_read(api: type[ApiServer]) -> None:
     assert found_by(api)["exit"] == 0
     assert api.asked == [
         "/apis/batch/v1/namespaces/gpus/jobs?fieldSelector=metadata.name%3Dgpu-test-p",
-        "/api/v1/namespaces/gpus/pods?labelSelector=job-name%3Dgpu-test-p",
+        f"{PODS}0",
         f"{LOG}?tailLines=2000",
     ]
+
+
+def test_every_node_has_a_result(api: type[ApiServer]) -> None:
+    """A Job over two nodes has two pods, each asked for by its number."""
+    assert found_by(api, nodes=2)["exit"] == 0
+    asked = [path for path in api.asked if path.startswith("/api/v1/namespaces/gpus/pods?")]
+    assert asked == [f"{PODS}0", f"{PODS}1"]
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ def test_a_job_of_another_namespace_is_looked_for_there(
 
 
 GONE = (
-    "first: node gpu-1 has no log of worker 0, pod first: not today; nodes that no longer exist "
+    "first: node gpu-1 has no log of worker 0, pod first{}; nodes that no longer exist "
     "and nodes of a rehearsal, on which no program runs, have no logs"
 )
 
@@ -304,8 +304,8 @@ GONE = (
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (404, GONE),
-        (500, GONE),
+        (404, GONE.format("")),
+        (500, GONE.format(": not today")),
         (
             403,
             "first: you are not allowed to read its log: HTTP 403; "

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
-from gpu_cluster.components.batch.published import Published, batch_of, namespaces, read
+from gpu_cluster.components.batch.published import Published, batch_of, namespaces, parse_published
 from gpu_cluster.components.cluster import AllAtOnce
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.stacks.jobs import cluster as jobs
@@ -46,7 +46,7 @@ def published(**pool: Any) -> Published:
     values["gpu-cluster:volumeClaims"] = {"results": {"size": "1Gi"}}
     found = settings.from_config(as_engine_config(values))
     assert found.batch is not None
-    return read(
+    return parse_published(
         Published(
             pools={name: one.pool for name, one in found.pools.items()},
             batch=found.batch,
@@ -77,7 +77,7 @@ def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> N
     """Of a queued pool, as a job of the stack does; of another, nothing."""
     asks = AllAtOnce(provisioning_class="c", parameters={"maxRunDurationSeconds": "86400"})
     pool = replace(published().pools["train-gpu"], all_at_once=asks)
-    found = read(replace(published(), pools={pool.name: pool}).text())
+    found = parse_published(replace(published(), pools={pool.name: pool}).text())
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump({"trainingJobs": {"mine": JOB}}))
     (job,) = jobs_in(file, found, "default")
@@ -90,7 +90,7 @@ def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> N
 def test_what_is_published_is_read_back() -> None:
     """Every field of pools, queues, accounts and claims, and it is JSON without empty keys."""
     found = published()
-    assert read(found.text()) == found
+    assert parse_published(found.text()) == found
     assert found.pools["train-gpu"].resource == "nvidia.com/gpu"
     assert [toleration.key for toleration in found.pools["train-gpu"].tolerations] == [
         "nvidia.com/gpu"
@@ -125,7 +125,7 @@ def test_every_stack_reads_what_it_publishes(name: str) -> None:
             beside=stack.auxiliary,
             buckets=stack.own.access.buckets,
         )
-        assert plain(read(written.text())) == plain(written)
+        assert plain(parse_published(written.text())) == plain(written)
 
 
 def plain(stack: Published) -> Any:
@@ -135,8 +135,9 @@ def plain(stack: Published) -> Any:
 
 def _fields(value: Any) -> Any:
     if is_dataclass(value):
-        # Submitters do not need `cdi`, which is not published.
-        names = [field.name for field in fields(value) if field.name != "cdi"]
+        # Submitters do not need these, which are not published.
+        unread = ("cdi", "driver_branch")
+        names = [field.name for field in fields(value) if field.name not in unread]
         return {name: getattr(value, name) for name in names}
     return dict(value)
 
@@ -259,13 +260,32 @@ def test_a_job_file_has_jobs_and_nothing_else(tmp_path: Path, document: Any, say
         submitted(tmp_path, document)
 
 
+def test_every_mistake_of_a_job_file_has_a_line(tmp_path: Path) -> None:
+    """Of every job and kind: names, keys, values, and what is only for stack files."""
+    jobs = {
+        "first": JOB | {"imge": "x", "wait": True},
+        "Second": JOB,
+        "third": JOB | {"pool": "trian-gpu", "disruptionBudget": True},
+        "fourth": JOB | {"namespace": "team"},
+    }
+    with pytest.raises(CheckError) as refused:
+        submitted(tmp_path, {"trainingJobs": jobs})
+    lines = sorted(line.partition(": ")[0] for line in str(refused.value).splitlines())
+    keys = [
+        "Second", "first.imge", "first.wait", "fourth.namespace", "third.disruptionBudget",
+        "third.pool",
+    ]  # fmt: skip
+    assert lines == [f"trainingJobs.{key}" for key in keys]
+
+
 def test_a_file_that_is_none_is_one_line(tmp_path: Path) -> None:
     """Without a traceback."""
     with pytest.raises(CheckError, match="No such file"):
         jobs_in(tmp_path / "none.yaml", published(), "default")
-    (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(CheckError, match="is not YAML"):
-        jobs_in(tmp_path / "bad.yaml", published(), "default")
+    for text in (b"a: [", b"a: \xff", b"a: &a [*a]"):
+        (tmp_path / "bad.yaml").write_bytes(text)
+        with pytest.raises(CheckError, match="is not YAML"):
+            jobs_in(tmp_path / "bad.yaml", published(), "default")
 
 
 def job_set(**more: Any) -> dict[str, Any]:
@@ -300,7 +320,7 @@ def cancelled() -> dict[str, Any]:
 )
 def test_how_far_a_job_is(job: dict[str, Any], state: str) -> None:
     """In a word or two, as the list has it."""
-    assert jobs.state(job) == state
+    assert jobs.job_state(job) == state
     assert jobs.row(job)["nodes"] == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_cluster.stacks.definition.settings import config_of
 from gpu_cluster.stacks.live import leftovers as module
-from gpu_cluster.stacks.live.leftovers import Leftover, Objects, answer, text
+from gpu_cluster.stacks.live.leftovers import Leftover, Objects, answer, leftovers_text
 
 
 def leftovers(cloud: str, owner: str = "", **objects: Any) -> list[Leftover]:
@@ -242,7 +242,7 @@ def test_the_peering_of_the_stack_s_filestore_is_named() -> None:
     volume = a_volume("f", "files", driver="filestore.csi.storage.gke.io")
     found = leftovers("google", claims=[claim], volumes=[volume], owner="gpu-cluster/mine")
     assert [(one.name, one.remove, one.keep) for one in found] == [("team/files", None, None)]
-    lines = text(found).splitlines()
+    lines = leftovers_text(found).splitlines()
     assert "its peering filestore-peer-NNN may outlive it" in lines[0]
     assert lines[1:] == [
         "  if the network cannot be deleted: gcloud compute networks peerings list --network "
@@ -311,18 +311,20 @@ def test_a_stack_on_an_existing_cluster_asks_for_its_own(
 
 def test_the_text_says_what_to_do() -> None:
     """Nothing is one line. What has to be decided is told from what is kept anyway."""
-    assert text([]) == (
+    assert leftovers_text([]) == (
         "nothing: no Service, Ingress, Gateway, volume, snapshot or NodePool has resources in "
         "the cloud"
     )
-    said = text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
+    said = leftovers_text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
     assert "  to delete it: kubectl delete service web --namespace team" in said
     assert "decide on each before pulumi destroy" in said
-    kept = text(leftovers("aws", volumes=[a_volume("b", "kept", "Retain")]))
+    kept = leftovers_text(leftovers("aws", volumes=[a_volume("b", "kept", "Retain")]))
     assert kept.splitlines()[-1] == (
         "1 will remain in the cloud and continue to be billed, because of its own policy"
     )
     assert "delete" not in kept
-    data = text(leftovers("aws", claims=[an_object("data")], volumes=[a_volume("a", "data")]))
+    data = leftovers_text(
+        leftovers("aws", claims=[an_object("data")], volumes=[a_volume("a", "data")])
+    )
     assert "  to keep the data: kubectl patch persistentvolume a" in data
     assert "  to delete the data: kubectl delete persistentvolumeclaim data" in data

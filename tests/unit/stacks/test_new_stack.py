@@ -14,7 +14,7 @@ from gpu_cluster.components.eks.cluster_args import DEFAULT_VERSION
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
 from gpu_cluster.stacks.definition.names import StackError
-from gpu_cluster.stacks.environments.new_stack import Choices, text, write
+from gpu_cluster.stacks.environments.new_stack import Choices, stack_text, write_stack
 from gpu_cluster.stacks.outcome import ExitCode
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
@@ -47,7 +47,7 @@ def test_lines_are_whole_without_options(row: str) -> None:
     """No two blanks inside one, and a value after each option: what is not given has a default."""
     existing = "platform" if PLATFORMS[row].added else ""
     platform = row.removesuffix("-existing")
-    lines = text("s", Choices(platform=platform, existing=existing)).splitlines()
+    lines = stack_text("s", Choices(platform=platform, existing=existing)).splitlines()
     assert not [line for line in lines if re.search(r"\S  |--[\w-]+ *(?:$|--)", line)]
 
 
@@ -169,17 +169,33 @@ def test_an_example_that_is_accepted_at_a_prompt_is_marked(
         assert (here / f"Pulumi.x{marked}.yaml").read_text().count("yours instead") == marked
 
 
+def test_an_answer_that_would_be_refused_is_asked_for_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At once, in the words of the setting, and before the next question."""
+    role = "arn:aws:iam::210987654321:role/pulumi"
+    terminal = io.StringIO(f"eks\narn:x\n{role}\nmars\n\nt5\nl4\noffice=1.2.3\n\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(["new", "x"]) == ExitCode.OK
+    asked = re.findall("(?m)(?:^|: )Error: (.{14})", capsys.readouterr().err)
+    assert asked == ["'arn:x' is not", "'mars' is not ", "'t5' is not a ", "'1.2.3' is not"]
+    assert role in (here / "Pulumi.x.yaml").read_text()
+
+
 def test_no_file_is_written_over(here: Path) -> None:
     """Neither by the same name nor where somebody else is faster."""
     before = (here / "Pulumi.dev.yaml").read_text()
     with pytest.raises(StackError, match="already exists"):
-        write("dev", Choices(platform="gke"))
+        write_stack("dev", Choices(platform="gke"))
     assert (here / "Pulumi.dev.yaml").read_text() == before
 
 
 def test_a_value_that_yaml_would_read_otherwise_is_quoted() -> None:
     """Nothing that a user says becomes another key."""
-    written = text("x", Choices(platform="existing", node_label=("a", "true # b: c"), name="on"))
+    written = stack_text(
+        "x", Choices(platform="existing", node_label=("a", "true # b: c"), name="on")
+    )
     config = yaml.safe_load(written)["config"]
     assert config["gpu-cluster:cluster"]["name"] == "on"
     assert config["gpu-cluster:gpuPools"]["gpus"]["nodeSelector"] == {"a": "true # b: c"}

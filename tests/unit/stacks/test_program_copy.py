@@ -1,5 +1,6 @@
 """A stack's file as the engine reads it, and the copy of the program for it."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,27 @@ def test_a_mutation_changes_the_copy_alone(source: Path, tmp_path: Path) -> None
     )
     assert (tmp_path / "copy" / "__main__.py").read_text() == "x"
     assert (source / "__main__.py").read_text() == "__main__.py"
+
+
+def test_of_a_project_everything_is_copied_that_its_program_may_read(
+    source: Path, tmp_path: Path
+) -> None:
+    """But no credentials, other stacks, wheels, or folders such as .git; it may be copied into
+    itself. Without an environment of its own, the project runs in this process's."""
+    (source / "components").rmdir()
+    for name in ("network/vpc.py", ".git/config", "wheels/a.whl", "kubeconfig", "a.kubeconfig"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).touch()
+    copy_program(source, "dev", source / ".rehearsal" / "program")
+    copied = source / ".rehearsal" / "program"
+    files = {str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file()}
+    own = {"Pulumi.yaml", "Pulumi.dev.yaml", "__main__.py", "requirements.txt"}
+    assert files == {*own, "network/vpc.py"}
+    assert (copied / ".venv").readlink() == Path(sys.prefix)
+    (source / ".venv" / "bin").mkdir(parents=True)
+    (source / ".venv" / "bin" / "python").touch()
+    copy_program(source, "dev", tmp_path / "copy")
+    assert (tmp_path / "copy" / ".venv").readlink() == source / ".venv"
 
 
 def test_an_unknown_stack_is_refused_with_those_that_exist(source: Path, tmp_path: Path) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from gpu_cluster.stacks.capacity import google_reservations
-from gpu_cluster.stacks.capacity.reserved import Held, Reserved, Wanted, exit_code, text
+from gpu_cluster.stacks.capacity.reserved import (
+    Held,
+    Reserved,
+    Wanted,
+    exit_code,
+    missing,
+    reserved_text,
+)
 from gpu_cluster.stacks.capacity.verdict import Unknown
 
 WANTED = Wanted(
@@ -58,7 +65,10 @@ def test_a_reservation_is_enough_or_says_why_not(
     assert (one.word, one.reason[: len(says) or None]) == (word, says)
     codes = {"enough": 0, "later": 0, "too little": 1, "wrong": 1, "unknown": 2}
     assert exit_code([one]) == codes[word]
-    assert ("training: " in text([one])) == (word != "enough")
+    # Instead of one that ended or does not exist, another can be bought.
+    gone = found is None or (isinstance(found, Held) and found.state == "over")
+    assert [machines.way for machines in missing([one])] == ["capacity-block"] * gone
+    assert ("training: " in reserved_text([one])) == (word != "enough")
 
 
 def test_times_are_in_utc() -> None:
@@ -87,7 +97,7 @@ def test_a_group_counts_what_fits() -> None:
 def test_the_table_and_the_document_say_what_was_found() -> None:
     """Free of all, the window, the zone's ID."""
     one = Reserved(wanted=WANTED, held=(held(free=1),))
-    lines = text([one]).splitlines()
+    lines = reserved_text([one]).splitlines()
     assert lines[1].split("  ")[-2:] == ["until 2026-11-29 11:30 UTC", "too little"]
     assert "1 of 2" in lines[1]
     (found,) = one.document()["found"]

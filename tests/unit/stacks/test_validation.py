@@ -17,7 +17,7 @@ from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, parsed,
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.positions import position
 from gpu_cluster.stacks.definition.settings import config_of, settings_of
-from gpu_cluster.stacks.definition.validation import Finding, findings, refusals
+from gpu_cluster.stacks.definition.validation import Finding, file_findings, refusals
 from gpu_cluster.stacks.outcome import ExitCode
 from tests.program.environments import values_of, with_changes, without_keys
 from tests.program.everything import EVERYTHING
@@ -61,7 +61,7 @@ config:
 def written(folder: Path, text: str, stack: str = "x") -> list[Finding]:
     """What is wrong with a file of this text."""
     (folder / f"Pulumi.{stack}.yaml").write_text(text)
-    return findings(stack, folder)
+    return file_findings(stack, folder)
 
 
 def test_all_findings_come_at_once_and_in_order(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_one_wrong_value_in_a_pool_is_one_finding(stack: str) -> None:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_nothing_is_wrong_with_a_sample(stack: str) -> None:
     """Nor does an existing cluster's need a kubeconfig on this machine."""
-    assert findings(stack, EXAMPLES) == []
+    assert file_findings(stack, EXAMPLES) == []
 
 
 def test_a_minimum_that_the_policies_refuse_is_said(
@@ -311,6 +311,17 @@ def test_what_is_no_stack_file_has_a_line_too(tmp_path: Path, text: str, says: s
         assert "\n" not in str(refused.value)
 
 
+def test_a_refused_pool_is_still_one_to_choose() -> None:
+    """What misspells its name is told so, though what names it is not checked further."""
+    config = config_of("dev")
+    config["gpu-cluster:gpuPools"]["other"] = {"machineType": "g2-standrad-8"}
+    (workload,) = config["gpu-cluster:workloads"].values()
+    workload["pool"] = "ohter"
+    machine, pool = map(str, refusals(config))
+    assert "did you mean 'g2-standard-8'? " in machine
+    assert pool.endswith(": 'ohter' is not a pool; did you mean 'other'? allowed: other, train-gpu")
+
+
 def test_a_key_without_a_namespace_is_the_projects(tmp_path: Path) -> None:
     """The engine takes it so: its pools are made, and so they are priced and asked for as well. A
     misspelt key in one stands where it is in the file."""
@@ -373,7 +384,7 @@ def test_no_such_stack_cannot_be_asked(tmp_path: Path) -> None:
     """The message names the stacks that there are."""
     said = r"^there is no Pulumi\.y\.yaml: the stacks in .*, which has no Pulumi\.yaml, are none"
     with pytest.raises(StackError, match=said):
-        findings("y", tmp_path)
+        file_findings("y", tmp_path)
 
 
 def test_the_command_has_three_exit_codes(

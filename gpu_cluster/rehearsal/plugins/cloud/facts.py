@@ -6,7 +6,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_origin, get_type_hints
 
-from gpu_cluster.clouds.read import names, read
+from gpu_cluster.clouds.read import names, read_facts
 from gpu_cluster.rehearsal.plugins.cloud.derived import derived
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 
@@ -72,7 +72,9 @@ class Facts:
 def types() -> frozenset[str]:
     """The tokens of all resource types that have rules."""
     names = FILES.values()
-    tokens = {token for name in names for token, row in read(f"rows/{name}").items() if _told(row)}
+    tokens = {
+        token for name in names for token, row in read_facts(f"rows/{name}").items() if _told(row)
+    }
     return frozenset(tokens.union(*map(_generated, names)))
 
 
@@ -97,9 +99,9 @@ def rows(token: str) -> Iterator[Mapping[str, Any]]:
 def overrides(token: str) -> Iterator[Mapping[str, Any]]:
     """The hand-written rules of a type: those shared with other types, and those in its own row."""
     name = FILES[token.partition(":")[0]]
-    for group in read("overrides").get(name, ()):
+    for group in read_facts("overrides").get(name, ()):
         yield checked(f"gpu_cluster/clouds/overrides.yaml: {token}", group["types"].get(token, {}))
-    row = _told(read(f"rows/{name}").get(token, {}))
+    row = _told(read_facts(f"rows/{name}").get(token, {}))
     yield checked(f"gpu_cluster/clouds/rows/{name}.yaml: {token}: provider", row)
 
 
@@ -145,7 +147,7 @@ _EXAMPLES = {
 
 
 def _generated(name: str) -> Mapping[str, Mapping[str, Any]]:
-    types_: Mapping[str, Mapping[str, Any]] = read(f"generated/{name}")["types"]
+    types_: Mapping[str, Mapping[str, Any]] = read_facts(f"generated/{name}")["types"]
     return types_
 
 

@@ -38,7 +38,7 @@ def exists(cluster: Cluster | None, obj: Object) -> bool:
     return True
 
 
-def create(
+def create_object(
     cluster: Cluster, resource: Resource, inputs: Object, manager: str, cancelled: threading.Event
 ) -> Object:
     """Creates the object and returns it; retries while its namespace or kind is missing."""
@@ -74,7 +74,7 @@ def _create(cluster: Cluster, resource: Resource, inputs: Object, manager: str) 
     return cluster.apply(inputs, manager, force=False, dry_run=False)
 
 
-def update(
+def update_object(
     cluster: Cluster, resource: Resource, inputs: Object, live: Object, manager: str
 ) -> Object:
     """The object after the update, or after its dry run."""
@@ -84,7 +84,7 @@ def update(
         whole = {**inputs, "metadata": {**inputs["metadata"], "resourceVersion": version}}
         return cluster.replace(whole, manager, dry_run=resource.preview)
     for ignored in resource.ignore_changes:
-        inputs = _ignoring(inputs, live, manager, differences.parse(ignored))
+        inputs = _ignoring(inputs, live, manager, differences.parse_path(ignored))
     force = is_true(inputs, PATCH_FORCE)
     return cluster.apply(inputs, manager, force=force, dry_run=resource.preview)
 

@@ -106,7 +106,7 @@ def _reaches(value: Any, parts: list[str]) -> bool:
     return isinstance(value, dict) and parts[0] in value and _reaches(value[parts[0]], parts[1:])
 
 
-def text(path: Steps) -> str:
+def path_text(path: Steps) -> str:
     """A path in the engine's notation: `spec.containers[0].image`, `metadata.labels["a.b/c"]`."""
     written = ""
     for part in path:
@@ -122,13 +122,13 @@ def text(path: Steps) -> str:
 
 def covers(ignored: str, path: Steps) -> bool:
     """Whether an ignoreChanges path such as `spec.replicas` or `spec["a.b"]` contains `path`."""
-    parts = parse(ignored)
+    parts = parse_path(ignored)
     return len(parts) <= len(path) and all(
         part in ("*", str(step)) for part, step in zip(parts, path, strict=False)
     )
 
 
-def parse(written: str) -> list[str]:
+def parse_path(written: str) -> list[str]:
     """The parts of a path written by `text` or a user."""
     found = re.findall(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.\[\]]+)', written)
     return [quoted.replace('\\"', '"') or index or name for quoted, index, name in found]

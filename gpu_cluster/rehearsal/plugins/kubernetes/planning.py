@@ -81,7 +81,7 @@ def difference(
         old["metadata"]["name"] = name_of(live)
     paths = differences.replacing(inputs, patch=is_patch(resource.token, inputs))
     found = {
-        differences.text(path): (change, differences.replaces(path, value, paths))
+        differences.path_text(path): (change, differences.replaces(path, value, paths))
         for path, change, value in differences.changes(old, inputs)
         if not any(differences.covers(at, path) for at in resource.ignore_changes)
     }

@@ -84,7 +84,7 @@ class Provider:
             return "", given
         cluster, manager = self._reachable(), _new_manager()
         try:
-            live = applying.create(cluster, resource, inputs, manager, self.cancelled)
+            live = applying.create_object(cluster, resource, inputs, manager, self.cancelled)
         except NoMatch as error:
             raise ProviderError(
                 f'creation of resource "{resource.urn}" with kind {kind} failed because the '
@@ -150,7 +150,7 @@ class Provider:
         version = str(state.get("__initialApiVersion") or inputs["apiVersion"])
         place = (kind_of(inputs), namespace_of(inputs) or namespace_of(old_live), name_of(old_live))
         try:
-            live = applying.update(cluster, resource, inputs, cluster.get(*place), manager)
+            live = applying.update_object(cluster, resource, inputs, cluster.get(*place), manager)
         except (ApiError, NoMatch) as error:
             if resource.preview and isinstance(error, ApiError) and error.status == 403:
                 return given

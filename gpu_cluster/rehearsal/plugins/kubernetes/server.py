@@ -4,6 +4,7 @@ The engine attaches all provider resources of the package to this one port, each
 connection, which identifies the provider that a request is for.
 """
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -153,7 +154,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         kinds = provider_pb2.PropertyDiff.Kind
         return provider_pb2.DiffResponse(
             changes=_DIFFERS[bool(found.changes)],
-            diffs=sorted(found.changes),
+            # The engine prints these in a preview's line; they are keys, not paths (provider.go).
+            diffs=sorted({re.split(r"[.\[]", path)[0] for path in found.changes}),
             replaces=found.replaces,
             deleteBeforeReplace=found.delete_before_replace,
             hasDetailedDiff=True,

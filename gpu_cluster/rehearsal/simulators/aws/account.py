@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -137,6 +138,8 @@ class Account:
         self.attempts: dict[str, list[tuple[str, str]]] = {}
         """Karpenter's NodePool -> its fleet requests: purchase option, and why they got no
         instance; only changes from the previous request."""
+        self.scored: dict[Any, datetime] = {}
+        """Configurations of which Spot placement scores were requested -> when, at last."""
         self.blocks = existing.blocks
         self.stock = Stocks(existing.stock)
         self.pods: dict[str, Pod] = {}

@@ -4,6 +4,7 @@ The date is from amazon-eks-ami issue 2768; the patch releases are from the chan
 the newest one read: the newest release may contain later ones.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ PATCHES = {"1.30": 14, "1.31": 14, "1.32": 13, "1.33": 13, "1.34": 9, "1.35": 6,
 READ = "20260714"
 """The release that `PATCHES` belongs to."""
 _NEWEST, _BOTH_DRIVERS = "20260917", "20260917"
+_BOTTLEROCKET = re.compile(r"-?1[.]([0-9]+)[.][0-9]+(?:-(?!20[0-9]{6}$)[0-9a-f]{8})?")
+"""A release of Bottlerocket; the simulator gives a group without one AL2023's, with a date."""
 _ONLY_NEW = ("g7.",)
 """Families that driver 580 does not support (amazon-eks-ami doc/usage/g7-ami.md)."""
 
@@ -38,11 +41,18 @@ def toolkit(group: Mapping[str, Any]) -> str:
 def drives(group: Mapping[str, Any]) -> bool:
     """Whether the image of this node group has a driver for the GPUs of its instance type.
 
-    AL2023's images contain branches 595 and 580 since `_BOTH_DRIVERS`; Bottlerocket's contain 580.
+    AL2023's images contain branches 595 and 580 since `_BOTH_DRIVERS`. Of Bottlerocket's, those for
+    1.37 do since 1.66.0, and those with kernel 6.1 or 6.12 since 1.68.0; 1.36 has kernel 6.18
+    (release notes, read 2026-11-28).
     """
     if not has_driver(group["amiType"]):
         return False
     if not group["instanceTypes"][0].startswith(_ONLY_NEW) or group["amiType"] == "CUSTOM":
         return True
     release = str(group.get("releaseVersion") or "")
-    return group["amiType"].startswith("AL2023") and release.rpartition("-")[2] >= _BOTH_DRIVERS
+    if group["amiType"].startswith("AL2023"):
+        return release.rpartition("-")[2] >= _BOTH_DRIVERS
+    if group["version"] == "1.36":
+        return False
+    found = _BOTTLEROCKET.fullmatch(release)
+    return found is None or int(found[1]) >= (66 if group["version"] == "1.37" else 68)

@@ -43,7 +43,8 @@ def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
     """Registers a function that implements these operations instead of moto."""
 
     def register(function: Operation) -> Operation:
-        _OPERATIONS.update({(service, name): function for name in names})
+        for name in names:
+            assert _OPERATIONS.setdefault((service, name), function) is function, name
         return function
 
     return register
@@ -126,7 +127,7 @@ def install(account: Account) -> Callable[[], None]:
     resourcegroups.url_paths.setdefault("{0}/list-group-resources$", groups)
 
     def call_action(response: Any) -> Any:
-        return answer(account, response, lambda: original(response))
+        return answer_request(account, response, lambda: original(response))
 
     setattr(BaseResponse, "call_action", call_action)  # noqa: B010
 
@@ -136,7 +137,7 @@ def install(account: Account) -> Callable[[], None]:
     return restore
 
 
-def answer(account: Account, response: Any, original: Callable[[], Any]) -> Any:
+def answer_request(account: Account, response: Any, original: Callable[[], Any]) -> Any:
     """The response to a request: status, headers and body."""
     service, name = response.boto3_service_name, response._get_action()
     # moto exists once per process: these rules do not apply to another account's requests, or to

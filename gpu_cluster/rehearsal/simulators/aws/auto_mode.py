@@ -97,7 +97,7 @@ def _check_nodes(account: Account, compute: Mapping[str, Any]) -> None:
             raise invalid(f"The role {role} does not trust ec2.amazonaws.com")
 
 
-def update(account: Account, cluster: Cluster, params: Params) -> Row:
+def update_cluster(account: Account, cluster: Cluster, params: Params) -> Row:
     """Refuses only some of the three settings, and another role for running nodes."""
     given = {**params, "kubernetesNetworkConfig": load_balancing(params)}
     if None in _switches(given):  # awsdocs/amazon-eks-user-guide 819

@@ -40,6 +40,7 @@ from gpu_cluster.rehearsal.simulators.aws.eks import (
     warm_instances,
 )
 from gpu_cluster.rehearsal.simulators.aws.instances import instance
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import why_silent
 from gpu_cluster.rehearsal.simulators.aws.node_groups import why_not_started
 from gpu_cluster.rehearsal.simulators.aws.nodes import GPU
 from gpu_cluster.rehearsal.simulators.aws.permissions import why_late, why_not_scaled
@@ -204,6 +205,7 @@ class AwsCloud:
             surging=group.surging,
             surges=(given.get("updateConfig") or {}).get("updateStrategy") != "MINIMAL",
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
+            efa_fault=why_silent(account, group.data),
             sharing=nodes.sharing(group),
             warm=len(warm_instances(asg)),
             warm_starts=warm_starts(asg),
@@ -289,7 +291,10 @@ class AwsCloud:
         return TemplateComparison(
             tags={key: tags[key] for key in real},
             real=real,
-            differences=[*node_template_check.compare(template, node), *filter(None, late)],
+            differences=[
+                *node_template_check.compare_template(template, node),
+                *filter(None, late),
+            ],
         )
 
     def followed(self, recycled: Recycled) -> None:

@@ -239,7 +239,7 @@ def update_cluster_config(account: Account, params: Params) -> Row:
     kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")
     check_no_update(cluster, kind)
     if kind == "AutoModeUpdate":
-        return auto_mode.update(account, cluster, params)
+        return auto_mode.update_cluster(account, cluster, params)
     if "resourcesVpcConfig" in params:
         current = row["resourcesVpcConfig"]
         config = current | params["resourcesVpcConfig"]

@@ -145,6 +145,11 @@ class Ec2Collection(Collection):
         return kept
 
     def add(self, account: Account, params: Params) -> Row:
+        # Not before an account is served: moto.ec2 reads the user's AWS profile.
+        from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
+
+        kind, prefix = self.prefix
+        EC2_RESOURCE_TO_PREFIX[kind], EC2_PREFIX_TO_RESOURCE[prefix] = prefix, kind
         row = super().add(account, params)
         for spec in params.get("TagSpecifications") or []:
             tags = {tag["Key"]: tag["Value"] for tag in spec.get("Tags") or []}
@@ -176,10 +181,6 @@ class Ec2Collection(Collection):
         return {}
 
     def serve(self) -> None:
-        from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
-
-        kind, prefix = self.prefix
-        EC2_RESOURCE_TO_PREFIX[kind], EC2_PREFIX_TO_RESOURCE[prefix] = prefix, kind
         operation(self.service, f"Create{self.noun}")(self.create)
         operation(self.service, f"Describe{self.nouns or self.noun + 's'}")(self.describe)
         operation(self.service, f"Delete{self.noun}")(self.delete)

@@ -19,6 +19,8 @@ from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
 
 _NODE_CONFIG = "application/node.eks.aws"
+_STRATEGIES = ("RAID0", "RAID10", "Mount")
+_BIND = ["apiclient", "ephemeral-storage", "bind"]
 _BOTTLEROCKET = {"name": "cluster-name", "apiServerEndpoint": "api-server",
                  "certificateAuthority": "cluster-certificate"}  # fmt: skip
 
@@ -38,6 +40,9 @@ def settings(group: Group) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in _node_configs(text):
         merged = _merged(merged, part)
+    strategy = ((merged.get("instance") or {}).get("localStorage") or {}).get("strategy")
+    if strategy not in (None, *_STRATEGIES):
+        raise ValueError(f"nodeadm knows no localStorage.strategy {strategy!r}")
     return merged
 
 
@@ -76,15 +81,26 @@ def _merged(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any
 
 def _bottlerocket(text: str) -> dict[str, Any]:
     try:
-        given = tomllib.loads(text).get("settings", {}).get("kubernetes", {})
+        whole = tomllib.loads(text).get("settings", {})
     except tomllib.TOMLDecodeError:
         raise ValueError("its user data is not valid TOML") from None
+    given = whole.get("kubernetes", {})
+    commands = [
+        command
+        for row in whole.get("bootstrap-commands", {}).values()
+        for command in row["commands"]
+        if row.get("mode") in ("always", "once")
+    ]
+    # `bind` mounts what `init` has formatted: bottlerocket-core-kit, api/apiserver.
+    bound = any(command[:3] == _BIND for command in commands)
+    disks = bound and [*_BIND[:2], "init"] in commands
     kubelet = {
         re.sub("-([a-z])", lambda letter: letter[1].upper(), key): value
         for key, value in given.items()
     }
     cluster = {key: given[name] for key, name in _BOTTLEROCKET.items() if name in given}
-    return {"kubelet": {"config": kubelet}, "cluster": cluster}
+    storage = {"instance": {"localStorage": {"strategy": "RAID0"}}} if disks else {}
+    return {"kubelet": {"config": kubelet}, "cluster": cluster, **storage}
 
 
 _KUBELET_LABELS = frozenset(
@@ -141,6 +157,14 @@ def why_not_joined(cluster: Cluster, group: Group) -> str:
     if not is_bottlerocket(group) and "cidr" not in found:
         return "nodeadm asks for spec.cluster.cidr, which the user data lacks"
     return ""
+
+
+def local_disks(group: Group) -> bool:
+    """Whether pods and images are on the instance's own disks."""
+    instance = settings(group).get("instance") or {}
+    strategy = (instance.get("localStorage") or {}).get("strategy")
+    # Karpenter adds that itself, to user data that nothing here has.
+    return group.row.get("instanceStorePolicy") == "RAID0" or f"{strategy}".startswith("RAID")
 
 
 def allocatable(group: Group, node: Mapping[str, str], disk_gib: int) -> dict[str, str]:

@@ -30,6 +30,8 @@ from gpu_cluster.rehearsal.simulators.aws.launch_templates import (
     named_template,
     tags_refusal,
 )
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import interfaces_refusal
+from gpu_cluster.rehearsal.simulators.aws.placement_groups import placement_refusal
 from gpu_cluster.rehearsal.simulators.aws.pod_calls import (
     caller,
     launch_needs,
@@ -37,7 +39,7 @@ from gpu_cluster.rehearsal.simulators.aws.pod_calls import (
     request_tags,
 )
 from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
-from gpu_cluster.rehearsal.simulators.aws.reservations import names_reservation, take
+from gpu_cluster.rehearsal.simulators.aws.reservations import names_reservation, take_reservation
 
 _MARKETS = {"spot": "spot", "capacity-block": "capacity-block"}
 
@@ -187,7 +189,7 @@ def _why_not(account: Account, offer: _Offering, tags: Mapping[str, Any]) -> tup
     if full := why_no_addresses(account, [offer.subnet.id], name, 1):
         return "InsufficientFreeAddressesInSubnet", full
     # EC2 keeps reserved instances for the reservation's owner.
-    if reserved := take(account, offer.data, name, zone):
+    if reserved := take_reservation(account, offer.data, name, zone):
         return None if reserved[0] else (reserved[1].partition(" - ")[0], reserved[1])
     if sold_out(account, name, zone, offer.market):
         return "InsufficientInstanceCapacity", no_capacity(name, zone, offer.market)
@@ -202,8 +204,12 @@ def _why_misfit(account: Account, item: _Offering) -> tuple[str, str] | None:
             f"Your requested instance type ({name}) is not supported in your requested "
             f"Availability Zone ({zone}).",
         )
-    if too_many := groups_refusal(item.groups):
-        return too_many
+    if (
+        wrong := groups_refusal(item.groups)
+        or interfaces_refusal(item.data, name)
+        or placement_refusal(account, item.data, [name], [zone])
+    ):
+        return wrong
     for group in item.groups:
         known = account.backend("ec2").get_security_group_from_id(group)
         if known is None:
@@ -281,7 +287,9 @@ def _launch(account: Account, offer: _Offering, tags: Mapping[str, Any]) -> str:
     made.instance_lifecycle = _MARKETS.get(offer.market)
     if offer.market == "spot":
         made.spot_instance_request_id = f"sir-{secrets.token_hex(4)}"
-    if reserved := take(account, offer.data, offer.type.name, offer.subnet.availability_zone):
+    if reserved := take_reservation(
+        account, offer.data, offer.type.name, offer.subnet.availability_zone
+    ):
         made.capacity_reservation_id = reserved[0]
         specification = offer.data["CapacityReservationSpecification"]
         made.capacity_reservation_specification = specification

@@ -26,8 +26,8 @@ _BOTTLEROCKET = re.compile(
 _ID = re.compile(r"ami-([0-9a-f]{8}|[0-9a-f]{17})")
 _RELEASE = re.compile(r"v\d{8}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9a-f]{8})?")
-_NEWEST_BOTTLEROCKET = "1.62.0"
-"""Any version newer than those looked for here: only its format matters."""
+_NEWEST_BOTTLEROCKET = "1.69.0"
+"""Of 2026-11-10, the newest with public notes on 2026-11-28."""
 _NUMBER = "602401143452"
 """The account that owns EKS's images in most regions."""
 

@@ -6,7 +6,7 @@ P3), never from the program's catalog: types that only the catalog has are refus
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
-from typing import Any
+from typing import Any, Literal
 
 from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.components.catalog.eks import InstanceType
@@ -16,6 +16,7 @@ from gpu_cluster.rehearsal.simulators.aws.api import Params, rule
 from gpu_cluster.rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal, invalid
 from gpu_cluster.rehearsal.simulators.cloud import exhausted
+from gpu_cluster.rehearsal.simulators.stock import Stock
 
 DEFAULT_VCPUS = 2048
 """The limit of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
@@ -105,7 +106,17 @@ def bought_as(made: Any) -> str:
 
 
 def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 1) -> bool:
-    """Whether EC2 has fewer than `wanted` more instances; `market`: `on-demand` or `spot`."""
+    """Whether EC2 refuses `wanted` more instances; `market`: `on-demand` or `spot`."""
+    short = short_of(account, name, zone, market, wanted)
+    if isinstance(short, Stock):
+        account.stock.refused(short)
+    return bool(short)
+
+
+def short_of(
+    account: Account, name: str, zone: str, market: str, wanted: int
+) -> Stock | Literal[True] | None:
+    """The row with too few machines; True if `faults` has none; None if there are enough."""
     if exhausted(account.faults, name, zone, market):
         return True
     for row in account.stock:
@@ -121,9 +132,8 @@ def sold_out(account: Account, name: str, zone: str, market: str, wanted: int = 
             for machine in account.backend("ec2").all_instances()
         )
         if used + wanted > row.nodes:
-            account.stock.refused(row)
-            return True
-    return False
+            return row
+    return None
 
 
 def why_no_addresses(account: Account, ids: Sequence[str], name: str, more: int) -> str:

@@ -21,6 +21,7 @@ from gpu_cluster.rehearsal.simulators.aws.ami_types import has_driver, toolkit
 from gpu_cluster.rehearsal.simulators.aws.first_boot import settings, why_not_joined
 from gpu_cluster.rehearsal.simulators.aws.images import Image, image_of
 from gpu_cluster.rehearsal.simulators.aws.instances import bought_as, instance
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import why_silent
 from gpu_cluster.rehearsal.simulators.aws.node_join_checks import why_nodes_fail, why_unreachable
 from gpu_cluster.rehearsal.simulators.aws.pod_calls import still_denied
 from gpu_cluster.rehearsal.simulators.aws.roles import role_name
@@ -116,6 +117,7 @@ def _group(
         attempts=tuple(attempts := account.attempts.get(name, [])),
         refused=_refused(attempts, _values(spec, "karpenter.sh/capacity-type")),
         gpus=gpus,
+        efa_fault=why_silent(account, launched[0].launch_data) if launched else "",
         machines=tuple(
             Machine(
                 name=vm.private_dns_name,
@@ -197,6 +199,7 @@ def _as_group(account: Account, made: Any) -> Group:
         "clusterName": cluster,
         "instanceTypes": [made.instance_type],
         "amiType": image.ami_type if image else "CUSTOM",
+        "version": image.minor if image else "",
         "releaseVersion": f"-{release.removeprefix('v')}",
         "diskSize": _DISK_GIB,
         "subnets": [made.subnet_id],
@@ -323,13 +326,22 @@ def _prototype(
         row={
             "instanceTypes": [row.name],
             "amiType": image.ami_type if image else "CUSTOM",
+            "version": image.minor if image else "",
             "releaseVersion": f"-{image.release.removeprefix('v')}" if image else "",
             "diskSize": _disk_gib(node_class),
+            "instanceStorePolicy": ((node_class or {}).get("spec") or {}).get(
+                "instanceStorePolicy"
+            ),
         },
         given={},
         scaling_group="",
         template="",
-        data={},
+        data={
+            "NetworkInterfaces": [
+                {"InterfaceType": item["interfaceType"]}
+                for item in ((node_class or {}).get("spec") or {}).get("networkInterfaces") or []
+            ]
+        },
     )
     taints = tuple(
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])

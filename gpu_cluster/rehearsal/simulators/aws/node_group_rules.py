@@ -75,7 +75,7 @@ def complete(
 _WARM_POOL: Mapping[str, Any] = {"minSize": 0, "poolState": "STOPPED", "reuseOnScaleIn": False}
 
 
-def check(
+def check_node_group(
     group: Mapping[str, Any],
     given: Mapping[str, Any],
     types: Sequence[InstanceType],

@@ -149,7 +149,7 @@ def _complete(
         instance(account, name) for name in rules.types_of(given, template)
     ]
     row = rules.complete(dict(given), rows, template, version or cluster.row["version"])
-    rules.check(row, given, rows, template, cluster.row["version"])
+    rules.check_node_group(row, given, rows, template, cluster.row["version"])
     return row, data
 
 

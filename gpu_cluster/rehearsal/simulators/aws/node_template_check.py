@@ -22,7 +22,7 @@ _SLACK = Decimal("0.9")
 """A template with slightly less disk does no harm: a pod never needs the last tenth."""
 
 
-def compare(template: NodeTemplate, node: NodeTemplate) -> list[str]:
+def compare_template(template: NodeTemplate, node: NodeTemplate) -> list[str]:
     """The differences, one line each: the tag, and its consequence."""
     return [*_labels(template, node), *_taints(template, node), *_resources(template, node)]
 

@@ -11,8 +11,13 @@ from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.ami_types import drives
 from gpu_cluster.rehearsal.simulators.aws.eks import group_tags, subnets
-from gpu_cluster.rehearsal.simulators.aws.first_boot import allocatable, is_bottlerocket
+from gpu_cluster.rehearsal.simulators.aws.first_boot import (
+    allocatable,
+    is_bottlerocket,
+    local_disks,
+)
 from gpu_cluster.rehearsal.simulators.aws.instances import instance
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import EFA, adapters
 from gpu_cluster.rehearsal.simulators.aws.rows import Group
 from gpu_cluster.rehearsal.simulators.aws.user_data import host_sharing, runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
@@ -36,6 +41,11 @@ RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
 _REST = float("inf")
 _SHOWN = 0.95
 """The share of a small instance's memory that its kernel reports; 0.975 for a large one."""
+_HUGE_PAGES = 5128
+"""Pages of 2 MiB that the EFA driver of AL2023's images takes of the memory; they are a resource
+of their own (EKS user guide, node-efa, read 2026-11-28)."""
+_HUGE_PAGES_PER_CPU = 110
+"""The same of Bottlerocket (bottlerocket-core-kit, corndog generate-hugepages-setting)."""
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
@@ -143,6 +153,10 @@ def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[s
     }
 
 
+_XFS = 0.995
+"""The share of a disk that files can have: a file system of 3.8 TB has a log of 2 GiB."""
+
+
 def size(row: InstanceType) -> dict[str, str]:
     """The CPU and memory that EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults). Of
     CPU it reserves 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of
@@ -168,11 +182,16 @@ def capacity(group: Group, row: InstanceType, *, automatic: bool = False) -> dic
     `automatic`: an instance of EKS Auto Mode, whose local disks replace a smaller volume
     (docs.aws.amazon.com/eks/latest/userguide/automode-learn-instances.html, read 2026-11-28).
     """
-    local = int((row.local_nvme_gb or 0) * 10**9 / 2**30) if automatic else 0
-    disk_gib = max(_disk_gib(group), local)
+    local, disk_gib = int((row.local_nvme_gb or 0) * 10**9 * _XFS / 2**30), _disk_gib(group)
+    if automatic or (local and local_disks(group)):
+        disk_gib = max(disk_gib, local) if automatic else local
     found = allocatable(group, {**size(row), "pods": str(MAX_PODS)}, disk_gib)
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         found[GPU] = str(int(row.gpus) * sharing(group).replicas)
+    if count := adapters(group.data):
+        found[EFA] = str(count)
+        pages = _HUGE_PAGES_PER_CPU * int(row.vcpu) if is_bottlerocket(group) else _HUGE_PAGES
+        found["memory"] = f"{int(found['memory'].removesuffix('Mi')) - 2 * pages}Mi"
     return found
 
 

@@ -46,7 +46,7 @@ def key_for(account: Account, pod: Pod, made: float) -> str:
     return key
 
 
-def check(account: Account, service: str, name: str, params: Mapping[str, Any]) -> None:
+def check_caller(account: Account, service: str, name: str, params: Mapping[str, Any]) -> None:
     """Raises Refusal if the caller is a pod whose role does not allow this call."""
     check_key(account, account.asking.response.get_access_key(), service, name, params)
 
@@ -156,6 +156,8 @@ def _shared(account: Account, data: Mapping[str, Any]) -> Iterator[str]:
     target = specification.get("CapacityReservationTarget") or {}
     if reservation := target.get("CapacityReservationId"):
         yield account.arn("ec2", f"capacity-reservation/{reservation}")
+    if group := data.get("Placement"):
+        yield account.arn("ec2", f"placement-group/{group.get('GroupName') or '*'}")
 
 
 def _key_needs(account: Account, data: Mapping[str, Any]) -> Iterator[Need]:

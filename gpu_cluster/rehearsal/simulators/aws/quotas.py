@@ -92,12 +92,14 @@ def describe_capacity_block_offerings(account: Account, params: Params) -> dict[
             "InvalidParameterValue",
             f"The instance type '{name}' is not supported for Capacity Blocks.",
         )
-    if not 24 <= hours <= 182 * 24 or hours % 24:
+    row, count = instance(account, name), params.get("InstanceCount", 1)
+    weeks = hours > 14 * 24  # botocore, DescribeCapacityBlockOfferingsRequest
+    if not 24 <= hours <= 182 * 24 or hours % (7 * 24 if weeks else 24) or not 1 <= count <= 64:
         raise Refusal(
             "InvalidParameterValue",
-            f"CapacityDurationHours must be 24 to 4368, a multiple of 24, got {hours}",
+            "CapacityDurationHours must be whole days, above 14 whole weeks, up to 182, and "
+            f"InstanceCount 1 to 64, got {hours} and {count}",
         )
-    row, count = instance(account, name), params.get("InstanceCount", 1)
     start = datetime.now(UTC).replace(hour=11, minute=30, second=0, microsecond=0)
     start = max(start + timedelta(days=1), _aware(params.get("StartDateRange")) or start)
     end = start + timedelta(hours=hours)

@@ -22,6 +22,8 @@ from gpu_cluster.rehearsal.simulators.aws.instances import (
     why_no_quota,
 )
 from gpu_cluster.rehearsal.simulators.aws.launch_templates import tags_refusal
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import interfaces_refusal
+from gpu_cluster.rehearsal.simulators.aws.placement_groups import placement_refusal
 from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
 from gpu_cluster.rehearsal.simulators.aws.rows import Group
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
@@ -84,6 +86,12 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     asg = account.backend("autoscaling").autoscaling_groups.get(group.scaling_group)
     if too_many := tags_refusal(group.data, asg.get_propagated_tags() if asg else {}):
         code, message = too_many
+        return f"Could not launch On-Demand Instances. {code} - {message}"
+    zones = {subnet.availability_zone for subnet in subnets(account, row["subnets"])}
+    if misfit := interfaces_refusal(group.data, row["instanceTypes"][0]) or placement_refusal(
+        account, group.data, row["instanceTypes"], zones
+    ):
+        code, message = misfit
         return f"Could not launch On-Demand Instances. {code} - {message}"
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
@@ -193,7 +201,9 @@ def names_reservation(data: Mapping[str, Any]) -> bool:
     return _target(data) is not None
 
 
-def take(account: Account, data: Mapping[str, Any], name: str, zone: str) -> tuple[str, str] | None:
+def take_reservation(
+    account: Account, data: Mapping[str, Any], name: str, zone: str
+) -> tuple[str, str] | None:
     """The reservation in which an instance with this launch template's data starts, or why it
     cannot; None if the data name no reservation."""
     target = _target(data)

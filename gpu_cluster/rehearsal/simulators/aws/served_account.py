@@ -47,7 +47,7 @@ def serve(account: Account) -> Callable[[], None]:
     ending.callback(server.stop)
     account.port, account.endpoint = server.port, server.endpoint
     account.opened = lambda: _fill(account)
-    account.authorize = partial(pod_calls.check, account)
+    account.authorize = partial(pod_calls.check_caller, account)
     _reset()
     return ending.close
 

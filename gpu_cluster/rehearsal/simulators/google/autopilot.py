@@ -28,7 +28,7 @@ from gpu_cluster.rehearsal.simulators.google.container.node_features import (
     STRATEGY_LABEL,
 )
 from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
-from gpu_cluster.rehearsal.simulators.google.nodes import allocatable, price
+from gpu_cluster.rehearsal.simulators.google.nodes import allocatable, hourly_price
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 
@@ -268,7 +268,7 @@ def _group(
         node=node,
         node_os="cos",
         spot=spot,
-        on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
+        on_demand_per_hour=hourly_price(machine, (accelerator, count) if accelerator else None),
         auto_provisioned=True,
         autopilot=True,
         gpus=count,

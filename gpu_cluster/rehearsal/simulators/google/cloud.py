@@ -49,7 +49,7 @@ from gpu_cluster.rehearsal.simulators.google.existing_network import lay_out
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 from gpu_cluster.rehearsal.simulators.google.state import CloudState, Existing
 from gpu_cluster.rehearsal.simulators.google.states import states
-from gpu_cluster.rehearsal.simulators.google.stock import exhausted, short_of
+from gpu_cluster.rehearsal.simulators.google.stock import exhausted, machine_of, short_of
 from gpu_cluster.rehearsal.simulators.google_inventory import GkeCluster
 from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 
@@ -367,8 +367,14 @@ class GoogleCloud(CloudState):
     def _short_of(
         self, pool: CloudResource, more: int, zone: str, besides: str = ""
     ) -> Stock | None:
+        return self.short_of(machine_of(pool), more, zone, besides)
+
+    def short_of(
+        self, machine: tuple[str, str], more: int, zone: str, besides: str = ""
+    ) -> Stock | None:
+        """As in `stock`; `besides`: the ID of a pool that does not count."""
         pools = [pool for pool in self.pools() if pool.identity != besides]
-        return short_of(self.stock, pools, pool, more, zone, self.placed + self.in_zones)
+        return short_of(self.stock, pools, machine, more, zone, self.placed + self.in_zones)
 
     def check_start(self, pool: CloudResource, wanted: int, zone: str = "") -> None:
         """Raises ApiError if the pool cannot have `wanted` nodes, the new ones in `zone`, by

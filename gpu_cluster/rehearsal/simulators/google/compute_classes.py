@@ -23,7 +23,10 @@ from gpu_cluster.rehearsal.simulators.cloud import Choice, NodeGroup
 from gpu_cluster.rehearsal.simulators.google import nodes
 from gpu_cluster.rehearsal.simulators.google.autopilot import ACCELERATOR_COUNT_LABEL
 from gpu_cluster.rehearsal.simulators.google.container import node_pools, reserved
-from gpu_cluster.rehearsal.simulators.google.container.machine_families import check_boot_disk
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
+    check_boot_disk,
+    ssd_counts,
+)
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import accelerator_of
 from gpu_cluster.rehearsal.simulators.google.errors import ApiError
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
@@ -284,7 +287,7 @@ class _Rule:
             raise ApiError(
                 400, "priorities that configure local SSDs must use machineType, not machineFamily"
             )
-        allowed = _local_ssds(machine)
+        allowed = ssd_counts(name)
         if ssd and ssd not in allowed:
             counts = f" Allowed counts are - [{', '.join(map(str, allowed))}]." if allowed else ""
             raise ApiError(
@@ -323,6 +326,8 @@ class _Rule:
             ],
             "spot": bool(rule.get("spot")),
         }  # fmt: skip
+        if ssds := storage.get("localSSDCount"):
+            config["ephemeralStorageLocalSsdConfig"] = {"localSsdCount": ssds}
         if gpu:
             version = str(gpu.get("driverVersion", "default")).upper()
             config["accelerators"] = [
@@ -345,6 +350,8 @@ class _Rule:
                 "key": "compute.googleapis.com/reservation-name",
                 "values": [reservation],
             }
+        if (rule.get("reservations") or {}).get("affinity") == "AnyBestEffort":
+            config["reservationAffinity"] = {"consumeReservationType": "ANY_RESERVATION"}
         for ours, theirs in (("gvnic", "gvnic"), ("imageStreaming", "gcfsConfig")):
             if (common.get(ours) or {}).get("enabled"):
                 config[theirs] = {"enabled": True}
@@ -382,21 +389,6 @@ def _incompatible(reservation: str, why: str) -> ApiError:
         400,
         f'Reservation "{reservation}" is incompatible with priority rule configuration ({why}).',
     )
-
-
-def _local_ssds(machine: MachineType) -> Sequence[int]:
-    """How many local SSDs a priority may request with the machine type: the number that it
-    includes, or those that can be attached (GoogleCloudPlatform/cluster-autoscaler,
-    storage_misconfigured.go, with the numbers of deprecated_machine_types_config.go)."""
-    if machine.local_ssd_gib is not None:
-        return [machine.local_ssds] if machine.local_ssds else []
-    gpus = int(machine.gpus)
-    return {
-        "n1": [*range(1, 9), 16, 24],
-        "a2": [count for count in (1, 2, 4, 8) if count >= min(gpus, 8)],
-        "g2": [gpus],
-        "g4": [gpus * 4],
-    }.get(machine.family, [])
 
 
 def _path(specific: Mapping[str, Any]) -> str:

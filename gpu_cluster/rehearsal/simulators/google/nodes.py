@@ -14,6 +14,7 @@ from gpu_cluster.rehearsal.simulators.cloud import (
 from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
     local_ssds,
     memory_gib,
+    pool_ssds,
     system_reserved,
 )
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
@@ -81,7 +82,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         plugin=plugin,
         node_os=node_os(config["imageType"]),
         spot=bool(config.get("spot")),
-        on_demand_per_hour=price(_machine(config), gpus),
+        on_demand_per_hour=hourly_price(_machine(config), gpus),
         autoscaled=bool(scaling.get("enabled")),
         provider_id=f"gce://{pool.identity.split('/')[1]}/{state['locations'][0]}/",
         revision=pool.revision,
@@ -155,14 +156,19 @@ def _machine(config: Mapping[str, Any]) -> MachineType:
 def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
     config = pool["config"]
     image = "ubuntu" if node_os(config["imageType"]) == "ubuntu" else "cos"
-    capacity = allocatable(_machine(config), config["diskSizeGb"], max_pods(pool), image)
+    machine, disk_gb, ssds = _machine(config), config["diskSizeGb"], pool_ssds(config)[0]
+    capacity = allocatable(machine, disk_gb, max_pods(pool), image, ssds)
     for feature in FEATURES:
         capacity |= feature.capacity(pool)
     return capacity
 
 
 def allocatable(
-    machine: MachineType, disk_gb: int, pods: int = _MAX_PODS, image: str = "cos"
+    machine: MachineType,
+    disk_gb: int,
+    pods: int = _MAX_PODS,
+    image: str = "cos",
+    ssds: int = 0,
 ) -> dict[str, str]:
     """The resources that GKE leaves for pods, as Kubernetes quantities, as its autoscaler works
     them out: GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/cloudprovider/gke/reserved.go.
@@ -182,16 +188,16 @@ def allocatable(
     return {
         "cpu": f"{milli}m",
         "memory": f"{int(mebibytes - kernel - kube - 100)}Mi",
-        "ephemeral-storage": str(_disk(machine, disk_gb, image)),
+        "ephemeral-storage": str(_disk(machine, disk_gb, image, ssds)),
         "pods": str(pods),
     }
 
 
-def _disk(machine: MachineType, disk_gb: int, image: str) -> int:
-    """Bytes for pods, of which a tenth is kept free: on the local SSDs that the machine always has,
-    else on the boot disk, whose GB are GiB."""
-    count, gib = local_ssds(machine.name)
+def _disk(machine: MachineType, disk_gb: int, image: str, count: int) -> int:
+    """Bytes for pods, of which a tenth is kept free: on `count` local SSDs, else on the boot disk,
+    whose GB are GiB."""
     if count:
+        _, gib = local_ssds(machine.name)
         measured = next((c for c in sorted(_SSD_FILE_SYSTEM) if c >= count), max(_SSD_FILE_SYSTEM))
         capacity = count * gib * 2**30 - _SSD_FILE_SYSTEM[measured] * 2**10
         reserved = {1: 50, 2: 75}.get(count, 100)
@@ -209,7 +215,7 @@ def _share(amount: float, tiers: tuple[tuple[float, float], ...]) -> float:
     return kept
 
 
-def price(machine: MachineType, found: tuple[Accelerator, int] | None) -> float | None:
+def hourly_price(machine: MachineType, found: tuple[Accelerator, int] | None) -> float | None:
     """US dollars per hour for the machine with its GPUs, on demand; None if unknown."""
     if machine.on_demand is None or found is None or machine.accelerator is not None:
         return machine.on_demand

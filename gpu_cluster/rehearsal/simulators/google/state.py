@@ -83,6 +83,10 @@ class CloudState(ABC):
         """The GPUs that the project may have in a metric."""
 
     @abstractmethod
+    def short_of(self, machine: tuple[str, str], more: int, zone: str) -> Stock | None:
+        """The row of stock with too few machines for `more` of a type, bought in a way."""
+
+    @abstractmethod
     def check_start(self, pool: CloudResource, wanted: int) -> None:
         """Raises ApiError if the pool cannot have `wanted` nodes: GKE creates a pool that cannot
         have any nodes, and Compute Engine refuses its first one."""

@@ -23,25 +23,31 @@ def bought_as(state: Mapping[str, Any]) -> str:
 def short_of(
     stock: Iterable[Stock],
     pools: Collection[CloudResource],
-    pool: CloudResource,
+    machine: tuple[str, str],
     more: int,
     zone: str,
     placed: Mapping[tuple[str, str], int],
 ) -> Stock | None:
-    """The row with too few machines for the pool to have `more` nodes in the zone, given all
-    `pools`; `placed`: those of queued pools and of pools with several zones, by name and zone."""
+    """The row with too few machines for `more` nodes in the zone, given all `pools`. `machine`:
+    their type, and how they are bought; `placed`: the nodes of queued pools and of pools with
+    several zones, by name and zone."""
     for row in stock:
-        if not _covers(row, pool) or row.zone not in ("", zone):
+        if not _covers(row, machine) or row.zone not in ("", zone):
             continue
-        used = sum(_nodes(pool, row.zone, placed) for pool in pools if _covers(row, pool))
+        of_row = (pool for pool in pools if _covers(row, machine_of(pool)))
+        used = sum(_nodes(pool, row.zone, placed) for pool in of_row)
         if more + used > row.nodes:
             return row
     return None
 
 
-def _covers(row: Stock, pool: CloudResource) -> bool:
-    same = pool.state["config"]["machineType"] == row.machine_type
-    return same and row.capacity_type in ("", bought_as(pool.state))
+def machine_of(pool: CloudResource) -> tuple[str, str]:
+    """The type of a pool's machines, and how they are bought."""
+    return pool.state["config"]["machineType"], bought_as(pool.state)
+
+
+def _covers(row: Stock, machine: tuple[str, str]) -> bool:
+    return machine[0] == row.machine_type and row.capacity_type in ("", machine[1])
 
 
 def _nodes(pool: CloudResource, zone: str, placed: Mapping[tuple[str, str], int]) -> int:

@@ -77,11 +77,16 @@ def _project(call: Call) -> dict[str, Any]:
     }
 
 
-def _region(call: Call, name: str) -> dict[str, Any]:
-    project = "/".join(call.name.split("/")[:2])
+def region_zones(call: Call, name: str) -> list[str]:
+    """The zones of a region; raises ApiError if there is no such region."""
     zones = [zone for zone in _ZONES if region_of(zone) == name]
     if not zones:
-        raise not_found(f"{project}/regions/{name}")
+        raise not_found("/".join([*call.name.split("/")[:2], "regions", name]))
+    return zones
+
+
+def _region(call: Call, name: str) -> dict[str, Any]:
+    project, zones = "/".join(call.name.split("/")[:2]), region_zones(call, name)
     return {
         "kind": "compute#region",
         "name": name,

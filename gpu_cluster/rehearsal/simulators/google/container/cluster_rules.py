@@ -29,7 +29,9 @@ def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
+def check_cluster(
+    cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list[str]
+) -> None:
     """Raises ApiError if GKE refuses this new or changed `Cluster`."""
     subnetwork = cloud.found(uses[1])
     _check_subnetwork(state, subnetwork, uses)
@@ -38,9 +40,9 @@ def check(cloud: CloudState, identity: str, state: Mapping[str, Any], uses: list
     defaults = (state.get("autoscaling") or {}).get("autoprovisioningNodePoolDefaults")
     for config in (state.get("nodeConfig"), defaults):
         cloud.check_account(config, project)
-    keys.check(cloud, state)
+    keys.check_key(cloud, state)
     _check_private(state, subnetwork)
-    maintenance.check(state.get("maintenancePolicy") or {})
+    maintenance.check_maintenance(state.get("maintenancePolicy") or {})
     _check_labels(state.get("resourceLabels") or {})
 
 

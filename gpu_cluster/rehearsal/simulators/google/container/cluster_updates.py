@@ -132,7 +132,7 @@ def _change(
     call: Call, cluster: CloudResource, state: dict[str, Any], kind: str = "UPDATE_CLUSTER"
 ) -> dict[str, Any]:
     """Sets the cluster's state if GKE allows it; returns the operation."""
-    cluster_rules.check(call.cloud, cluster.identity, state, cluster.depends_on)
+    cluster_rules.check_cluster(call.cloud, cluster.identity, state, cluster.depends_on)
     cluster_defaults.derive(call.cloud, state)
     cluster_defaults.bring_workload_pool(call.cloud, state)
     cluster.state = state

@@ -55,10 +55,10 @@ def _create(call: Call) -> dict[str, Any]:
     zones = node_locations(location, [z for z in state.get("locations", ()) if z != location])
     state |= {"location": location, "zone": location, "locations": zones}
     uses = cluster_rules.networks_of(identity, state)
-    shared_vpc.check(call.cloud, identity, *uses)
+    shared_vpc.check_network(call.cloud, identity, *uses)
     pools = _first_pools(state)
     cluster_defaults.complete(call.cloud, identity, state, uses)
-    cluster_rules.check(call.cloud, identity, state, uses)
+    cluster_rules.check_cluster(call.cloud, identity, state, uses)
     cluster_defaults.bring_workload_pool(call.cloud, state)
     cluster = CloudResource(
         token=CLUSTER, display_name="cluster", identity=identity, state=state, depends_on=uses
@@ -66,7 +66,7 @@ def _create(call: Call) -> dict[str, Any]:
     call.cloud.resources[identity] = cluster
     try:
         for pool in pools:
-            node_pools.add(call.cloud, cluster, pool, booting=BOOT_SECONDS > 0)
+            node_pools.add_node_pool(call.cloud, cluster, pool, booting=BOOT_SECONDS > 0)
     except ApiError:
         call.cloud.remove(identity)
         raise
@@ -121,10 +121,10 @@ def _booted(cloud: CloudState, cluster: CloudResource) -> None:
     cloud.notify()
 
 
-def shown(call: Call, cluster: CloudResource) -> dict[str, Any]:
+def cluster_form(call: Call, cluster: CloudResource) -> dict[str, Any]:
     """A cluster in the API's form, with its pools."""
     pools = [pool for pool in call.cloud.of(NODE_POOL) if pool.parent == cluster.identity]
-    rows = [node_pools.shown(call, pool) for pool in pools]
+    rows = [node_pools.pool_form(call, pool) for pool in pools]
     nodes = sum(pool.nodes for pool in pools)
     busy = cluster.state["status"] == "RUNNING" and call.cloud.operations.running(cluster.identity)
     found = {
@@ -139,13 +139,13 @@ def shown(call: Call, cluster: CloudResource) -> dict[str, Any]:
 
 
 def _get(call: Call) -> dict[str, Any]:
-    return shown(call, call.cloud.found(call.name))
+    return cluster_form(call, call.cloud.found(call.name))
 
 
 def _list(call: Call) -> dict[str, Any]:
     place = call.name.removesuffix("/clusters")
     found = [
-        shown(call, cluster)
+        cluster_form(call, cluster)
         for cluster in call.cloud.of(CLUSTER)
         if place.endswith("/locations/-") or cluster.identity.startswith(f"{place}/")
     ]

@@ -16,7 +16,7 @@ from gpu_cluster.rehearsal.simulators.google.state import CloudState
 _ENCRYPTER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
-def check(cloud: CloudState, state: Mapping[str, Any]) -> None:
+def check_key(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Raises ApiError if GKE may not use the key of this `Cluster`.
 
     The message is that of Cloud KMS, as Compute Engine passes it on (kubernetes-sigs/

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from gpu_cluster.components.catalog.gke import MachineType, machine_type
-from gpu_cluster.rehearsal.simulators.google.errors import bad_request
+from gpu_cluster.rehearsal.simulators.google.errors import ApiError, bad_request
 
 _NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _SECOND, _DAY = _NANOSECONDS["s"], 86_400
@@ -46,6 +46,52 @@ def local_ssds(name: str) -> tuple[int, int]:
     """How many local SSDs a machine always has, and the GiB of each."""
     row = features(name)
     return row.get("ssds", 0), row.get("ssd_gib", 375)
+
+
+def ssd_counts(name: str) -> list[int]:
+    """How many local SSDs a machine can have: those that it always has, or some of these."""
+    count, _ = local_ssds(name)
+    family = "n1" if name.startswith("custom-") else name.partition("-")[0]
+    counts = _table()["counts"]
+    return [count] if count else counts.get(name, counts.get(family, []))
+
+
+def pool_ssds(config: Mapping[str, Any]) -> tuple[int, int]:
+    """How many local SSDs the nodes of a `NodeConfig` have as the disk of pods, as which GKE uses
+    those that a machine includes by default, and as devices."""
+    names = ("ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig")
+    pods, devices = (int((config.get(name) or {}).get("localSsdCount") or 0) for name in names)
+    return pods or (0 if devices else local_ssds(str(config["machineType"]))[0]), devices
+
+
+def check_ssds(pool: Mapping[str, Any]) -> None:
+    """Raises ApiError for local SSDs that the machine cannot have. The message is Compute Engine's
+    (magic-modules pull request 9180, of a template); of two uses, that which GKE has for an older
+    field (terraform-google-kubernetes-engine pull request 902)."""
+    config = pool["config"]
+    machine, (pods, devices) = str(config["machineType"]), pool_ssds(config)
+    cached = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("dataCacheCount")
+    if cached or config.get("localSsdCount") or config.get("ephemeralStorageConfig"):
+        raise ApiError(501, "a rehearsal simulates neither Data Cache nor older uses of local SSDs")
+    if pods and devices:
+        raise bad_request(
+            "Can not use local SSDs as volumes when using ephemeral storage backed by local SSDs."
+        )
+    always, counts = local_ssds(machine)[0], ssd_counts(machine)
+    allowed = counts if always else [0, *counts]
+    if pods + devices not in allowed:
+        raise bad_request(
+            f"Number of local SSDs for an instance of type {machine} should be one of {allowed}, "
+            f"while [{pods + devices}] is requested."
+        )
+
+
+def ssd_labels(pool: Mapping[str, Any]) -> dict[str, str]:
+    """docs.cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd and
+    local-ssd-raw; the first also in the autoscaler's labels/system_labels.go."""
+    names = ("gke-ephemeral-storage-local-ssd", "gke-local-nvme-ssd")
+    counts = zip(names, pool_ssds(pool["config"]), strict=True)
+    return {f"cloud.google.com/{name}": "true" for name, count in counts if count}
 
 
 def memory_gib(machine: MachineType) -> float:
@@ -110,8 +156,8 @@ def _kubelet(config: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]
     if not 10 <= mib <= 500:
         yield f"containerLogMaxSize '{size}' must be between 10Mi and 500Mi"
     files = int(kubelet.get("containerLogMaxFiles") or 5)
-    count, gib = local_ssds(str(config["machineType"]))
-    storage = int(config["diskSizeGb"]) + count * gib
+    _, gib = local_ssds(str(config["machineType"]))
+    storage = int(config["diskSizeGb"]) + sum(pool_ssds(config)) * gib
     given = {"containerLogMaxSize", "containerLogMaxFiles"} & kubelet.keys()
     if given and files * mib / 1024 > storage / 100:
         yield f"{files} log files of {size} exceed 1% of the node's storage of {storage} GB"

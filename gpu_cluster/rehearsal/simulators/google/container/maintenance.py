@@ -23,7 +23,7 @@ _NO_UPGRADES = timedelta(days=90)
 _CELL = timedelta(minutes=15)
 
 
-def check(policy: Mapping[str, Any]) -> None:
+def check_maintenance(policy: Mapping[str, Any]) -> None:
     """Raises ApiError if a `MaintenancePolicy` has too few hours, or too long an exclusion."""
     window = policy.get("window") or {}
     daily = (window.get("dailyMaintenanceWindow") or {}).get("startTime")

@@ -12,7 +12,11 @@ from gpu_cluster.components.catalog.gke import (
     Accelerator,
 )
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeTaint
-from gpu_cluster.rehearsal.simulators.google.container.machine_families import check_node_settings
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
+    check_node_settings,
+    check_ssds,
+    ssd_labels,
+)
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
     accelerator_of,
     accelerators,
@@ -145,7 +149,11 @@ def _check_provisioning(pool: Pool) -> None:
     modules/compute/gke-node-pool, preconditions (2026-11-24)."""
     config = pool["config"]
     spot, flex, waits = config.get("spot"), config.get("flexStart"), queued(pool)
-    affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
+    given = config.get("reservationAffinity") or {}
+    affinity = given.get("consumeReservationType")
+    if (affinity == "SPECIFIC_RESERVATION") != bool(given.get("key") and given.get("values")):
+        # The description of ReservationAffinity in GKE's API: only this type names one.
+        raise bad_request(f"reservationAffinity {affinity} with key {given.get('key')!r}")
     if spot and (flex or waits or config.get("preemptible")):
         raise bad_request("spot excludes preemptible, flexStart and queuedProvisioning")
     if (spot or flex or waits) and affinity not in (None, "NO_RESERVATION", "UNSPECIFIED"):
@@ -185,5 +193,6 @@ def _queued_taint(pool: Pool) -> Iterator[NodeTaint]:
 FEATURES = (
     Feature(check=_check_gpus, labels=_gpu_labels, capacity=_gpus),
     Feature(check=_check_provisioning, labels=_provisioning_labels, taints=_queued_taint),
+    Feature(check=check_ssds, labels=ssd_labels),
     Feature(check=check_node_settings),
 )

@@ -34,7 +34,7 @@ def check_name(name: str) -> None:
         )
 
 
-def check(pool: Mapping[str, Any]) -> None:
+def check_node_pool(pool: Mapping[str, Any]) -> None:
     """Raises ApiError for an invalid `NodePool`, which has GKE's defaults."""
     _check_counts(pool)
     machine = _check_machine(pool)

@@ -66,7 +66,7 @@ def change(
     if state["version"] == "-":
         state["version"] = cluster.state["currentMasterVersion"]
     node_defaults.complete(state, cluster.state)
-    node_pools.check(call.cloud, cluster, state)
+    node_pools.check_new_pool(call.cloud, cluster, state)
     had_taint = node_pools.GPU_TAINT in pool.state["config"].get("taints", ())
     node_pools.add_driver_and_taints(state, added=had_taint)
     work, seconds, old = None, 0.0, pool.state

@@ -37,13 +37,13 @@ def _create(call: Call) -> dict[str, Any]:
             "updated.",
             reason="failedPrecondition",
         )
-    pool = add(call.cloud, cluster, copy.deepcopy(call.body.get("nodePool") or {}))
+    pool = add_node_pool(call.cloud, cluster, copy.deepcopy(call.body.get("nodePool") or {}))
     failure = call.cloud.ends_half_way("CREATE_NODE_POOL")
     error = broken(pool, failure) if failure else None
     return operation(call, "CREATE_NODE_POOL", pool.identity, error=error)
 
 
-def add(
+def add_node_pool(
     cloud: CloudState, cluster: CloudResource, state: dict[str, Any], *, booting: bool = False
 ) -> CloudResource:
     """Creates a pool of the cluster with its first nodes; raises ApiError if GKE refuses it.
@@ -67,7 +67,7 @@ def add(
 def drafted(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> CloudResource:
     """The pool that would be created, with GKE's defaults; raises ApiError if GKE refuses it."""
     node_defaults.complete(state, cluster.state)
-    check(cloud, cluster, state)
+    check_new_pool(cloud, cluster, state)
     add_driver_and_taints(state, added=_has_cpu_pool(cloud, cluster))
     state["status"] = "RUNNING"
     return CloudResource(
@@ -79,7 +79,7 @@ def drafted(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) ->
     )
 
 
-def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:
+def check_new_pool(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> None:
     """Raises ApiError if GKE refuses this new or changed `NodePool`."""
     node_locations(cluster.state["location"], state["locations"])  # in the cluster's region?
     cloud.check_account(state["config"], cluster.identity.split("/")[1])
@@ -91,7 +91,7 @@ def check(cloud: CloudState, cluster: CloudResource, state: dict[str, Any]) -> N
         raise bad_request(
             "workloadMetadataConfig.mode GKE_METADATA needs workloadIdentityConfig of the cluster"
         )
-    node_pool_rules.check(state)
+    node_pool_rules.check_node_pool(state)
 
 
 def least(state: dict[str, Any]) -> int:
@@ -131,7 +131,7 @@ def _has_cpu_pool(cloud: CloudState, cluster: CloudResource) -> bool:
     )
 
 
-def shown(call: Call, pool: CloudResource) -> dict[str, Any]:
+def pool_form(call: Call, pool: CloudResource) -> dict[str, Any]:
     """A pool in the API's form."""
     project, cluster = pool.identity.split("/")[1], pool.identity.split("/")[5]
     compute = f"https://www.googleapis.com/compute/{'beta' if 'beta' in call.version else 'v1'}"
@@ -153,14 +153,14 @@ def group_name(cluster: str, pool: str) -> str:
 
 
 def _get(call: Call) -> dict[str, Any]:
-    return shown(call, call.cloud.found(call.name))
+    return pool_form(call, call.cloud.found(call.name))
 
 
 def _list(call: Call) -> dict[str, Any]:
     cluster = call.cloud.found(call.name.removesuffix("/nodePools"))
     assert cluster.token == CLUSTER
     pools = [pool for pool in call.cloud.of(NODE_POOL) if pool.parent == cluster.identity]
-    return {"nodePools": [shown(call, pool) for pool in pools]} if pools else {}
+    return {"nodePools": [pool_form(call, pool) for pool in pools]} if pools else {}
 
 
 def _delete(call: Call) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpu_cluster.components.catalog.gke import ACCELERATORS, machine_type, region_of
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
+    local_ssds,
+    pool_ssds,
+)
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import accelerator_of
 from gpu_cluster.rehearsal.simulators.google.errors import ApiError
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
@@ -110,13 +114,22 @@ def _fits(reservation: Reservation, state: Mapping[str, Any]) -> bool:
 
 
 def _machine(row: Reservation) -> str:
-    return f"{row.type} with {row.gpus} {row.accelerator}" if row.accelerator else row.type
+    return _described(row.type, row.gpus, row.accelerator, row.ssds)
 
 
 def _wanted(state: Mapping[str, Any]) -> str:
     machine, found = state["config"]["machineType"], accelerator_of(state)
-    attached = found and found[0].machine_family == "n1"
-    return f"{machine} with {found[1]} {found[0].name}" if found and attached else machine
+    ssds = sum(pool_ssds(state["config"])) - local_ssds(machine)[0]
+    if found and found[0].machine_family == "n1":
+        return _described(machine, found[1], found[0].name, ssds)
+    return _described(machine, 0, "", ssds)
+
+
+def _described(machine: str, gpus: int, accelerator: str, ssds: int) -> str:
+    """The properties in which a machine must be as the reserved ones."""
+    parts = [f"{gpus} {accelerator}"] if accelerator else []
+    parts += [f"{ssds} local SSDs"] if ssds else []
+    return f"{machine} with {' and '.join(parts)}" if parts else machine
 
 
 def _free(cloud: CloudState, row: Reservation, state: Mapping[str, Any], besides: str = "") -> int:

@@ -17,7 +17,7 @@ APIS_AGENT = f"serviceAccount:{PROJECT_NUMBER}@cloudservices.gserviceaccount.com
 HOST_USER, NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
 
 
-def check(cloud: CloudState, identity: str, network: str, subnetwork: str) -> None:
+def check_network(cloud: CloudState, identity: str, network: str, subnetwork: str) -> None:
     """Raises ApiError if the cluster's project may not use the network, or if the network or
     subnetwork does not exist."""
     project, host = identity.split("/")[1], network.split("/")[1]

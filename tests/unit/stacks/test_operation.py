@@ -1,11 +1,11 @@
-"""What the rehearsal makes of the engine's events."""
+"""What is read from the engine's events."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.engine.engine import _EventReader, _with_subject, reasons
+from gpu_cluster.stacks.engine.operation import EventReader, _with_subject, reasons
 
 URN = (
     "urn:pulumi:dev::gpu-cluster::gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool::gpu"
@@ -41,7 +41,7 @@ def test_of_a_policy_only_the_finding_is_shown(level: str, tmp_path: Path) -> No
     event = {"policyName": "a", "enforcementLevel": level, "message": "What for.\nNo ceiling.\n"}
     file = tmp_path / "events"
     file.write_text(json.dumps({"policyEvent": event}) + "\n")
-    reader = _EventReader("up", file, lambda *_: None)
+    reader = EventReader("up", file, lambda *_: None)
     reader.read()
     said = {"advisory": reader.warnings, "mandatory": reader.errors}
     assert said.pop(level) == ["policy a: No ceiling."]

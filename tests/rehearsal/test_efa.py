@@ -1,0 +1,129 @@
+"""A training job on two machines with Elastic Fabric Adapters, and one mistake at a time."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.aws.network_interfaces import adapters
+from gpu_cluster.stacks.definition.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+
+pytestmark = pytest.mark.prove(reason="rehearsals; test_eks_efa.py has what the program declares")
+QUEUES = Path(__file__).with_name("queues.yaml")
+
+
+def two_machines(scaler: str = "") -> Callable[[dict[str, Any]], None]:
+    """A job with two workers in a queue, on p4d.24xlarge close together, and nothing else."""
+
+    def configure(config: dict[str, Any]) -> None:
+        pool = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1a"], "maxNodes": 2}
+        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+        near = {**pool, "efa": True, "placementGroup": "cluster"}
+        config["gpu-cluster:gpuPools"] = {"train-gpu": near}
+        config["gpu-cluster:batch"] = {
+            "jobSet": True,
+            "queues": {"training": {"pools": ["train-gpu"]}},
+        }
+        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
+        config["gpu-cluster:workloads"] = {}
+        if scaler:
+            config["gpu-cluster:cluster"].pop("autoscaler", None)
+            config["gpu-cluster:cluster"]["scaler"] = scaler
+
+    return configure
+
+
+@pytest.mark.parametrize("scaler", ["", "karpenter"])
+def test_a_job_on_two_machines_runs_with_their_adapters(tmp_path: Path, scaler: str) -> None:
+    """From no node to two and back; a second up changes nothing, and nothing is left. Upstream's
+    Karpenter launches the instances with EFA interfaces."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train", tmp_path / "sandbox", configured(two_machines(scaler)),
+            options=SandboxOptions(job_seconds=2),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        if scaler:
+            machines = sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
+            launched = [
+                machine.launch_data for machine in machines if hasattr(machine, "launch_data")
+            ]
+            assert [adapters(data) for data in launched] == [4, 4]
+            assert all(data["Placement"]["GroupId"] for data in launched)
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
+
+
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+RESOURCE = "k8s.io/cluster-autoscaler/node-template/resources/vpc.amazonaws.com/efa"
+_tag = changed(
+    "aws:autoscaling/tag:Tag",
+    'props["tag"]["key"] = "something-else"',
+    name="train-gpu-resource-vpc.amazonaws.com/efa",
+)
+_own_tag = changed(
+    "aws:eks/nodeGroup:NodeGroup", f'del props["tags"]["{RESOURCE}"]', name="train-gpu"
+)
+
+
+def untagged(program: Path) -> None:
+    """Without the tags that Cluster Autoscaler reads: the group's, and the node group's own."""
+    _tag(program)
+    _own_tag(program)
+
+
+MISTAKES: dict[str, tuple[Mutation, str]] = {
+    "a card that the machine does not have": (
+        changed(
+            TEMPLATE,
+            'props["network_interfaces"][1]["network_card_index"] = 7',
+            name="train-gpu",
+        ),
+        "network card 7, device 1: p4d.24xlarge has 4 network cards",
+    ),
+    "a placement group that does not exist": (
+        changed(TEMPLATE, 'props["placement"] = {"group_name": "near"}', name="train-gpu"),
+        "The Placement Group 'near' is unknown",
+    ),
+    "no rule that lets EFA out": (
+        changed("aws:ec2/securityGroup:SecurityGroup", 'props["egress"] = []', name="k8s-ml-efa"),
+        "no EFA traffic passes between its nodes",
+    ),
+    "no device plugin": (
+        changed(
+            "kubernetes:apps/v1:DaemonSet",
+            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
+            name="aws-efa-k8s-device-plugin",
+        ),
+        "vpc.amazonaws.com/efa",
+    ),
+    "NVIDIA's plugin takes the devices": (
+        changed(
+            "kubernetes:apps/v1:DaemonSet",
+            'pod = props["spec"]["template"]["spec"]\n'
+            'for container in pod["containers"]:\n'
+            '    container["env"] = [\n'
+            '        item for item in container.get("env", []) if item["name"] != "MOFED_ENABLED"\n'
+            "    ]",
+            name="nvidia-device-plugin",
+        ),
+        "gives every pod with a GPU all EFA devices of its node",
+    ),
+    "no tag of the adapters": (untagged, "vpc.amazonaws.com/efa"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_wrong_thing_about_adapters_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    mutation, words = MISTAKES[mistake]
+    rehearsal = rehearse(configured(two_machines()), mutation, stack="train", deadline=90)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)

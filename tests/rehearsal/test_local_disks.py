@@ -1,0 +1,102 @@
+"""A pod that needs more than the volume has, on the local disks of its node."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    said,
+)
+
+pytestmark = pytest.mark.prove(
+    reason="rehearsals; test_aws_first_boot.py and test_google_node_pool.py have what nodes do"
+)
+
+
+def a_large_pod(scaler: str = "", os: str = "al2023") -> Callable[[dict[str, Any]], None]:
+    """A job that asks for 500 GiB of disk, on a machine with a volume of 100 and disks of 838."""
+
+    def configure(config: dict[str, Any]) -> None:
+        pool = {"instanceTypes": ["g5.8xlarge"], "maxNodes": 1, "os": os, "localStorage": "raid0"}
+        config["gpu-cluster:gpuPools"] = {"train-gpu": pool}
+        job = {"kind": "job", "pool": "train-gpu", "gpus": 1, "wait": True}
+        job |= {
+            "image": "docker.io/library/busybox:1.37",
+            "requests": {"ephemeralStorage": "500Gi"},
+        }
+        config["gpu-cluster:workloads"] = {"large": job}
+        for key in ("batch", "trainingJobs"):
+            config.pop(f"gpu-cluster:{key}", None)
+        if scaler:
+            config["gpu-cluster:cluster"].pop("autoscaler", None)
+            config["gpu-cluster:cluster"]["scaler"] = scaler
+
+    return configure
+
+
+@pytest.mark.parametrize(
+    ("scaler", "os"), [("", "al2023"), ("", "bottlerocket"), ("karpenter", "al2023")]
+)
+def test_a_large_pod_starts_a_node_with_local_disks(
+    rehearse: Rehearse, scaler: str, os: str
+) -> None:
+    """From zero."""
+    rehearsal = rehearse(configured(a_large_pod(scaler, os)), stack="train", deadline=180)
+    assert rehearsal.failures == []
+
+
+def test_a_node_that_does_not_use_its_disks_is_too_small(rehearse: Rehearse) -> None:
+    """The tags promise the disks, and the launch template does not use them."""
+    forgotten = changed("aws:ec2/launchTemplate:LaunchTemplate", 'props["user_data"] = None',
+                        name="train-gpu")  # fmt: skip
+    rehearsal = rehearse(configured(a_large_pod()), forgotten, stack="train", deadline=60)
+    assert any("ephemeral-storage" in line for line in said(rehearsal)), said(rehearsal)
+
+
+def on_gke(scaler: str = "node-pools") -> Callable[[dict[str, Any]], None]:
+    """The same on a machine with a boot disk of 200 GB and two local SSDs."""
+
+    def configure(config: dict[str, Any]) -> None:
+        pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+        pool |= {"diskSizeGb": 200, "localStorage": "ephemeral", "localSsdCount": 2}
+        config["gpu-cluster:cluster"]["scaler"] = scaler
+        if scaler == "compute-classes":
+            del pool["driver"]
+        job = config["gpu-cluster:workloads"]["train"]
+        job |= {"requests": {"ephemeralStorage": "500Gi"}, "wait": True}
+
+    return configure
+
+
+@pytest.mark.parametrize("scaler", ["node-pools", "compute-classes"])
+def test_local_ssds_hold_a_large_pod(tmp_path: Path, scaler: str) -> None:
+    """From zero and back; a second up changes nothing."""
+    options = SandboxOptions(job_seconds=2)
+    with ExitStack() as sandboxes:
+        change = configured(on_gke(scaler))
+        sandbox = entered(sandboxes, "train-gke", tmp_path, change, options=options)
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        _ = rehearsal.run_until_ready() and rehearsal.teardown()
+    assert rehearsal.failures == []
+    nothing_stays(rehearsal)
+
+
+def test_a_boot_disk_does_not_hold_it(rehearse: Rehearse) -> None:
+    """The settings promise the local SSDs, and the node pool requests none."""
+    moved = (
+        'config = props["node_config"]; '
+        'config["local_nvme_ssd_block_config"] = config.pop("ephemeral_storage_local_ssd_config")'
+    )
+    block = changed("gcp:container/nodePool:NodePool", moved, name="train-gpu")
+    rehearsal = rehearse(configured(on_gke()), block, stack="train-gke", deadline=60)
+    assert any("ephemeral-storage" in line for line in said(rehearsal)), said(rehearsal)
