@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,9 @@ def main() -> int:
     parser.add_argument("--all-reduce", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one is not None:
-        print(json.dumps(_one(args.one)))
-        return 0
+        return _answer(lambda: _one(args.one))
     if args.all_reduce:
-        print(json.dumps(all_reduce.worker()))
-        return 0
+        return _answer(all_reduce.worker)
     request = json.loads((args.request or Path(__file__).with_name("request.json")).read_text())
     document = check(request)
     print(f"{text(document)}\n\n{MARKER}{json.dumps(document)}", flush=True)
@@ -126,6 +124,16 @@ def _one(matrix: str) -> dict[str, Any]:
     gpus = Driver().gpus()
     gpu = next((gpu for gpu in gpus if gpu.uuid == wanted), gpus[0])
     return measures.main(None if matrix == "none" else matrix, gpu)
+
+
+def _answer(measure: Callable[[], dict[str, Any]]) -> int:
+    """Prints the JSON of what it returns, alone on standard output: what libraries print there,
+    such as NCCL with NCCL_DEBUG, goes to the log."""
+    output = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with open(output, "w", encoding="utf-8") as answer:
+        json.dump(measure(), answer)
+    return 0
 
 
 def _self(*arguments: str) -> list[str]:

@@ -43,6 +43,16 @@ def test_a_gpu_that_hangs_or_kills_its_process_is_broken(
     assert program._measured("GPU-1", python(code)) == answer
 
 
+def test_what_a_library_prints_is_no_answer() -> None:
+    """NCCL_DEBUG=INFO prints through C's buffer, which is emptied after the answer."""
+    code = (
+        f"import ctypes\nfrom {program.__name__} import _answer\n"
+        'ctypes.CDLL(None).puts(b"NCCL INFO"); sys.exit(_answer(lambda: {"measures": {}}))'
+    )
+    found = program._measured("GPU-1", [sys.executable, "-E", *python(code)[1:]])
+    assert found == {"measures": {}}
+
+
 def test_a_process_sees_its_gpu_alone() -> None:
     """By the UUID that the driver gives, so that both mean the same GPU."""
     code = 'print(\'{"seen": "\' + os.environ["CUDA_VISIBLE_DEVICES"] + \'"}\')'
