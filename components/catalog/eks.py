@@ -19,6 +19,7 @@ from .eks_instances import LOCATED_FAMILIES as LOCATED_FAMILIES
 from .eks_instances import Arch as Arch
 from .eks_instances import InstanceType as InstanceType
 from .images import CLUSTER_AUTOSCALER_VERSIONS as CLUSTER_AUTOSCALER_VERSIONS
+from .spelling import nearest
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
 """To be used with `fullmatch`."""
@@ -321,7 +322,9 @@ def refusal(name: str) -> str | None:
             return f"does not exist: use one of {', '.join(usable)}"
         if family:
             return reasons[family[0]]
-        return "is not a known GPU instance type: use, for example, g4dn.xlarge (one T4)"
+        near = nearest(name[:100], [other for other in INSTANCE_TYPES if not refusal(other)], 0.8)
+        hint = f"did you mean {near!r}?" if near else "use, for example, g4dn.xlarge (one T4)"
+        return f"is not a known GPU instance type: {hint}"
     if kind.vendor is None:
         return "has no GPU: use, for example, g4dn.xlarge (one T4) or g6.xlarge (one L4)"
     if kind.vendor == "AMD":

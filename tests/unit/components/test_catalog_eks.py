@@ -68,7 +68,7 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
             "p3.8xlarge",
             "is retired: EC2 has not launched it since 2026-05; use, for example, g4dn.xlarge",
         ),
-        ("p3.9xlarge", "is retired"),
+        ("g6x.xlarge", "is not a known GPU instance type: did you mean 'g6.xlarge'?"),
         (
             "g3.4xlarge",
             "is retired: EC2 has not launched it since 2025-10; use, for example, g4dn.xlarge",
