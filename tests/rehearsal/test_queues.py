@@ -73,8 +73,9 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def spans(events: list[Event]) -> list[tuple[float, float]]:
     """From the first pod's creation to the last pod's end, for each job, the first one first."""
     pods = [pod for pod in pod_lives(events) if pod.workload in (FIRST, SECOND)]
-    assert len(pods) == 4, pods
-    assert all(pod.state == "succeeded" and pod.done is not None for pod in pods)
+    assert len([pod for pod in pods if pod.state == "succeeded"]) == 4, pods
+    # A node that stood empty for long may leave just as a pod has come to it, and take it along.
+    assert len(pods) == 4 or handover(events) > EMPTY_SECONDS, pods
     found = [
         (
             min(pod.created for pod in pods if pod.workload == job),
@@ -88,10 +89,10 @@ def spans(events: list[Event]) -> list[tuple[float, float]]:
 def handover(events: list[Event]) -> float:
     """Seconds from the end of the first job's first pod, when its node is empty, until the second
     job has all of its pods on nodes: longer than `EMPTY_SECONDS`, and a node may have left."""
-    (first, _), (second, _) = spans(events)
     pods = [pod for pod in pod_lives(events) if pod.workload in (FIRST, SECOND)]
-    ended = min(pod.done or 0.0 for pod in pods if first <= pod.created < second)
-    return max(pod.bound or 0.0 for pod in pods if pod.created >= second) - ended
+    first = min(pods, key=lambda pod: pod.created).workload
+    ended = min(pod.done for pod in pods if pod.workload == first and pod.done)
+    return max(pod.bound or 0.0 for pod in pods if pod.workload != first) - ended
 
 
 def on_autopilot(config: dict[str, Any]) -> None:
