@@ -12,7 +12,7 @@ from ..cluster import Cluster, GpuPool
 from .controller import Controller
 from .controller_args import READ, ControllerArgs, Webhook, rule
 
-GROUP, VERSION = "kueue.x-k8s.io", "v1beta2"
+GROUP, VERSION = names.KUEUE_GROUP, names.KUEUE_VERSION
 
 CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """The kinds with two different versions, which the controller converts:

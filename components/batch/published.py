@@ -20,7 +20,8 @@ SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("configmaps",), ("get", "create", "patch", "delete")),
     ("networking.k8s.io", ("networkpolicies",), ("get", "create", "patch", "delete")),
     ("jobset.x-k8s.io", ("jobsets",), ("get", "list", "create", "delete")),
-    ("", ("pods",), ("list",)),
+    ("kueue.x-k8s.io", ("workloads",), ("list",)),
+    ("", ("events", "pods"), ("list",)),
     ("", ("pods/log",), ("get",)),
 )
 """The permissions that `gpu-cluster job` needs in a namespace: API group, resources, verbs."""

@@ -124,6 +124,8 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
 )
 """(apiVersion, kind) -> what to use instead, and the Kubernetes minor that stopped serving it."""
 
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+KUEUE_VERSION: Final = "v1beta2"
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Kueue's label on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 

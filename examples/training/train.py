@@ -61,6 +61,9 @@ def main() -> None:
     if gpus:
         torch.cuda.set_device(device)
     inputs, targets = samples(rank, device)
+    if gpus:
+        torch.cuda.synchronize()
+        print("gpu-cluster-cuda-ready", flush=True)  # gpu-cluster job startup shows its time
     torch.manual_seed(0)
     model = torch.nn.Sequential(
         torch.nn.Linear(FEATURES, 256), torch.nn.GELU(), torch.nn.Linear(256, 1)

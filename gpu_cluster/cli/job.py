@@ -126,6 +126,26 @@ def logs(name: str, worker: int, follow: bool, **where: Any) -> ExitCode:
     return _asked("logs", ask, **where)
 
 
+@job.command(epilog="Example: gpu-cluster job startup first --namespace team")
+@click.argument("name")
+@_where
+@json_option
+def startup(name: str, **where: Any) -> ExitCode:
+    """Show where the time went until the containers of NAME had started.
+
+    NAME is a training job, a workload or a service. For each pod: the seconds until it was on a
+    node, of its image pulls, and until its containers had started; then the timeline of the
+    slowest. The cluster deletes events after an hour by default: what is unknown is listed.
+    """
+
+    def ask(cluster: Any) -> Answer:
+        from gpu_cluster.stacks.jobs.startup import answer
+
+        return answer(cluster, name)
+
+    return _asked("startup", ask, **where)
+
+
 @job.command(epilog="Example: gpu-cluster job cancel first")
 @click.argument("name")
 @_where

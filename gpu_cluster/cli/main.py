@@ -103,7 +103,7 @@ COMMANDS: Sections = {
         ),
     },
     "For users of the cluster": {
-        "job": ("gpu_cluster.cli.job:job", "submit, list, follow and cancel training jobs")
+        "job": ("gpu_cluster.cli.job:job", "submit, list, follow, time and cancel training jobs")
     },
     "For pipelines and shells": {
         "ci": ("gpu_cluster.cli.ci.commands:ci", "what the workflows run"),

@@ -191,6 +191,14 @@ def test_a_user_submits_lists_and_cancels_a_job(
         if states == ["running"]:
             logs.append(user.run("logs", "first"))
         time.sleep(0.5)
+    code, said, _ = user.run("startup", "first", "--json")
+    pods, queue = json.loads(said)["pods"], json.loads(said)["queue"]
+    assert (code, len(pods), queue["quota"] >= 0) == (ExitCode.OK, 2, True)
+    for pod in pods:
+        assert pod["seconds"]["total"] >= pod["seconds"]["node"] >= 0
+        # KWOK runs the pods, which writes no events of images.
+        assert pod["seconds"]["image"] is None
+        assert "Scheduled" in {step["what"].partition(":")[0] for step in pod["timeline"]}
     # Its node is simulated, or gone again.
     for code, said, error in (*logs, user.run("logs", "first")):
         assert (code, said) == (ExitCode.UNKNOWN, "")
@@ -213,6 +221,7 @@ def test_a_user_submits_lists_and_cancels_a_job(
         SECONDS,
     )
     assert "has no job first" in user.run("cancel", "first")[2]
+    assert "has no pods of first" in user.run("startup", "first")[2]
 
 
 @pytest.mark.prove(reason="37 s of a processor")

@@ -37,7 +37,7 @@ class JobCluster:
     """One namespace of a cluster."""
 
     def __init__(self, kubeconfig: str, namespace: str) -> None:
-        client = client_of(kubeconfig)
+        self.client = client = client_of(kubeconfig)
         self.namespace = namespace
         self._core = kubernetes.client.CoreV1Api(client)
         self._networking = kubernetes.client.NetworkingV1Api(client)

@@ -10,12 +10,14 @@ import pytest
 import yaml
 
 from gpu_cluster.stacks.jobs.cluster import JobCluster, row
+from gpu_cluster.stacks.jobs.startup import answer as startup
 from gpu_cluster.stacks.jobs.submitted import Job
 from gpu_cluster.stacks.outcome import CheckError
 
 POLICIES = "networking.k8s.io/v1/namespaces/default/networkpolicies"
 CONFIG_MAPS, PODS = "v1/namespaces/default/configmaps", "v1/namespaces/default/pods"
 JOB_SETS = "jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+WORKLOADS = "kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
 MARK = {"gpu-cluster/submitted": "true"}
 
 
@@ -293,6 +295,37 @@ def test_a_job_of_another_namespace_is_looked_for_there(
             "namespace default has no job first; its jobs: none; give --namespace if it is in "
             "another"
         )
+
+
+def test_the_start_of_a_job_is_told_without_rights_beyond_its_namespace(
+    server: Server, cluster: JobCluster
+) -> None:
+    """Members of a team may not read nodes; what they cannot see is named, with the reason."""
+    with pytest.raises(CheckError, match="namespace default has no pods of first: it has ended,"):
+        startup(cluster, "first")
+    pod = WORKER | {
+        "metadata": WORKER["metadata"]
+        | {
+            "namespace": "default",
+            "uid": "u",
+            "labels": {"jobset.sigs.k8s.io/jobset-name": "first"},
+        },
+        "spec": {"nodeName": "gpu-1", "containers": [{"name": "main"}]},
+    }
+    workload = {
+        "metadata": WORKER["metadata"] | {"ownerReferences": [{"name": "first"}]},
+        "status": {"conditions": [{"type": "QuotaReserved", "status": "True",
+                                   "lastTransitionTime": "2026-11-22T00:00:07Z"}]},
+    }  # fmt: skip
+    server.objects = {f"{PODS}/first": pod, f"{WORKLOADS}/first": workload}
+    server.refused = {("GET", "v1/nodes"): 403, ("GET", f"{PODS}/first"): 404}
+    code, document, text = startup(cluster, "first")
+    assert (code, document["queue"]) == (0, {"quota": 7, "checks": None})
+    assert text.splitlines()[0] == (
+        "in its queue, before its pods: quota 7 s, admission checks still waiting"
+    )
+    assert "unknown: nodes (the cluster returned not allowed to look: HTTP 403" in text
+    assert "unknown: images" not in text
 
 
 GONE = (
