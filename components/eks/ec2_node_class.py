@@ -231,7 +231,7 @@ def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
         rest = dataclasses.replace(args.kubelet, **without)
         rest = rest if rest.settings else None
     if args.os == "bottlerocket":
-        return bottlerocket(rest, pool, args.user_data, None)
+        return bottlerocket(rest, pool, args.user_data, None, image_pull=args.image_pull)
     # Karpenter itself adds what `instanceStorePolicy` takes.
     mounts = None if args.local_storage == "raid0" else args.local_storage
-    return al2023(rest, args.user_data, None, mounts)
+    return al2023(rest, args.user_data, None, mounts, args.image_pull)

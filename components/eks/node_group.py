@@ -307,11 +307,13 @@ def _volumes(
 def _user_data(
     args: EksGpuNodeGroupArgs, pool: GpuPool, cluster: aws.eks.Cluster | None, service_cidr: str
 ) -> pulumi.Input[str] | None:
+    disks = (args.local_storage, args.image_pull)
+
     def text(bootstrap: Bootstrap | None) -> str | None:
         if args.os == "bottlerocket":
-            data = bottlerocket(args.kubelet, pool, args.user_data, bootstrap, args.local_storage)
+            data = bottlerocket(args.kubelet, pool, args.user_data, bootstrap, *disks)
         else:
-            data = al2023(args.kubelet, args.user_data, bootstrap, args.local_storage)
+            data = al2023(args.kubelet, args.user_data, bootstrap, *disks)
         return data and base64.b64encode(data.encode()).decode()
 
     if args.ami_id is None or cluster is None:

@@ -64,7 +64,15 @@ from .node_repair_args import Count, EksNodeRepairArgs, Percentage, without_effe
 from .pool_labels import NodeLabels, check_marks, check_tag_count
 from .reservation import CapacityType, ReservationName
 from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
-from .user_data import Bootstrap, LocalStorage, bottlerocket
+from .user_data import (
+    PARALLEL_SINCE,
+    PARALLEL_THROUGHPUT,
+    PARALLEL_VCPUS,
+    Bootstrap,
+    ImagePull,
+    LocalStorage,
+    bottlerocket,
+)
 from .warm_pool_args import EksWarmPoolArgs
 
 _MAX_TAGS = 32
@@ -328,6 +336,15 @@ class EksGpuNodeGroupArgs(Checked):
     makes them together the disk for images and pods, instead of the volume; `mounts` mounts each
     below `/mnt/k8s-disks`, at `1`, `2` and so on. What is on them goes with the node. A change
     recycles the nodes."""
+    image_pull: Annotated[
+        ImagePull | None,
+        Sent("LaunchTemplate userData"),
+        NotWith("auto-mode", "it pulls the images of GPU nodes in parallel itself"),
+    ] = None
+    """How nodes pull images; by default, as containerd does, one layer after the other. `parallel`
+    downloads layers in parts and unpacks several at a time, with the SOCI snapshotter and the
+    images as they are. It needs `diskThroughput: 600` or more, or, with `al2023`, `localStorage:
+    raid0`. A change recycles the nodes."""
     max_unavailable: Annotated[
         Annotated[int, Interval(ge=1, le=_MAX_UNAVAILABLE)] | None,
         instead_of("max_unavailable_percentage"),
@@ -509,6 +526,7 @@ class EksGpuNodeGroupArgs(Checked):
             lambda: self._check_max_pods(cluster),
             lambda: self._check_one_zone(cluster, places),
             lambda: self._check_possible_with(cluster.scaler),
+            lambda: self._check_images_on_local_disks(cluster.scaler),
             *([self._check_auto_mode] if auto_mode else []),
             lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
             lambda: self._check_in(cluster, places),
@@ -523,7 +541,8 @@ class EksGpuNodeGroupArgs(Checked):
             # the rest.
             likely = Bootstrap("a", "https://a", "a", "10.0.0.0/16", pool.labels, self.node_taints)
             bootstrap = likely if self.ami_id is not None else None
-            bottlerocket(self.kubelet, pool, self.user_data, bootstrap, self.local_storage)
+            disks = (self.local_storage, self.image_pull)
+            bottlerocket(self.kubelet, pool, self.user_data, bootstrap, *disks)
         return ResolvedPool(
             args=self,
             pool=pool,
@@ -1012,6 +1031,46 @@ class EksGpuNodeGroupArgs(Checked):
             yield refuse("localStorage", self.local_storage)(
                 "is not possible with os bottlerocket, which mounts no single disks",
                 remedy="use raid0, or os: al2023",
+            )
+
+    @rule
+    def _check_image_pull(self) -> Iterator[Refusal]:
+        if self.image_pull is None:
+            return
+        refused = refuse("imagePull", self.image_pull)
+        faster = self.os == "al2023" and self.local_storage == "raid0"
+        if self.disk_throughput < PARALLEL_THROUGHPUT and not faster:
+            yield refused(
+                f"is slower than the default on a volume with less than {PARALLEL_THROUGHPUT} "
+                f"MiB/s, and diskThroughput is {self.disk_throughput}",
+                remedy=f"set that to {PARALLEL_THROUGHPUT} or more, or drop the key",
+            )
+        for name in self.instance_types:
+            if self.os == "al2023" and catalog.INSTANCE_TYPES[name].vcpu < PARALLEL_VCPUS:
+                yield refused(
+                    f"has no effect on {name}: AL2023 ignores it with fewer than "
+                    f"{PARALLEL_VCPUS} vCPUs",
+                    remedy="choose a larger instance type, or drop the key",
+                )
+        version = bottlerocket_version(self.release_version)
+        day = (self.release_version or "").rpartition("-")[2]
+        release = version if self.os == "bottlerocket" else day if day.isdecimal() else None
+        if release and release < PARALLEL_SINCE[self.os]:
+            yield refused(
+                f"is not possible with releaseVersion {self.release_version}, which has no SOCI "
+                "snapshotter",
+                remedy="set a later one, or drop that key for the newest",
+            )
+
+    def _check_images_on_local_disks(self, scaler: Scaler) -> None:
+        alone = self.os == "bottlerocket" and not SCALERS[scaler].node_groups
+        if self.image_pull and self.local_storage == "raid0" and alone:
+            # BottlerocketConfig.BootstrapCommandSettings of aws/karpenter-provider-aws,
+            # pkg/providers/amifamily/bootstrap, read 2026-11-29.
+            raise refuse("imagePull", self.image_pull)(
+                "is not possible with localStorage raid0 and os bottlerocket: Karpenter leaves the "
+                "directory of the SOCI snapshotter on the volume",
+                remedy="use os: al2023, or drop one of the two",
             )
 
     def _check_tags(self) -> None:

@@ -62,6 +62,21 @@ def test_an_own_image_gets_what_eks_tells_its_own() -> None:
     assert spec["kubelet"]["config"] == {"maxPods": 20}
 
 
+def test_images_are_pulled_in_parallel() -> None:
+    """A feature gate of nodeadm, or settings of Bottlerocket, which also moves the images to the
+    local disks if it has them."""
+    pull = {"image_pull": "parallel", "disk_throughput": 600}
+    ((_, text),) = parts(template(**pull))
+    assert json.loads(text)["spec"] == {"featureGates": {"FastImagePull": True}}
+    given = pull | {"os": "bottlerocket", "local_storage": "raid0"}
+    settings = tomllib.loads(decoded(template(**given)))["settings"]
+    assert settings["container-runtime"] == {"snapshotter": "soci"}
+    plugin = settings["container-runtime-plugins"]["soci-snapshotter"]
+    assert plugin["pull-mode"] == "parallel-pull-unpack"
+    _, bound = settings["bootstrap-commands"]["local-storage"]["commands"]
+    assert bound[-1] == "/var/lib/soci-snapshotter"
+
+
 def test_bottlerocket_has_the_same_as_settings() -> None:
     """In one TOML text, with the sharing of its own device plugin."""
     settings = tomllib.loads(

@@ -83,6 +83,9 @@ def test_bottlerocket_has_the_same_in_toml() -> None:
     assert allocatable(group(text, "BOTTLEROCKET_x86_64_NVIDIA"), NODE, 100)["pods"] == "20"
 
 
+_SOCI = '\n[settings.container-runtime]\nsnapshotter = "soci"\n'
+
+
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
@@ -94,6 +97,9 @@ def test_bottlerocket_has_the_same_in_toml() -> None:
         (group(mime({"cluster": {k: KNOWN[k] for k in KNOWN if k != "cidr"}}), "CUSTOM"), "cidr"),
         (group("[settings.kubernetes]\nmax-pods = 9\n", "CUSTOM"), "lacks name"),
         (group("#!/bin/bash\n"), "MIME multi-part"),
+        (group(mime({"featureGates": {"FastImagePull": True}})), ""),
+        (group(mime({"featureGates": {"FastImagePull": "true"}})), "neither true nor false"),
+        (group(_SOCI.replace("soci", "nydus"), "BOTTLEROCKET_x86_64"), "no container-runtime.snap"),
         (group(None, labels={"node-role.kubernetes.io/a": ""}), "node-role.kubernetes.io/a"),
         (group(None, labels={"k8s.io/role": ""}), "unknown 'kubernetes.io' or 'k8s.io' labels"),
         (group(None, labels={"node.kubernetes.io/role": "", "kubernetes.io/os": "", "a/b": "",
@@ -108,7 +114,7 @@ def test_a_node_joins_or_says_why_not(nodes: Group, reason: str) -> None:
     assert (reason in found) if reason else (found == "")
 
 
-_BIND = '["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/kubelet"]'
+_BIND = '["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd"]'
 _COMMANDS = '[settings.bootstrap-commands.a]\ncommands = [["apiclient", "ephemeral-storage", '
 
 
@@ -121,6 +127,18 @@ _COMMANDS = '[settings.bootstrap-commands.a]\ncommands = [["apiclient", "ephemer
         (group(f'{_COMMANDS}"init"], {_BIND}]\nmode = "always"', "BOTTLEROCKET_x86_64"), True),
         (group(f'{_COMMANDS}"init"], {_BIND}]\nmode = "off"', "BOTTLEROCKET_x86_64"), False),
         (group(f'{_COMMANDS}"init"]]\nmode = "always"', "BOTTLEROCKET_x86_64"), False),
+        (
+            group(f'{_COMMANDS}"init"], {_BIND}]\nmode = "always"{_SOCI}', "BOTTLEROCKET_x86_64"),
+            False,
+        ),
+        (
+            group(
+                f'{_COMMANDS}"init"], {_BIND.replace("containerd", "soci-snapshotter")}]\n'
+                f'mode = "always"{_SOCI}',
+                "BOTTLEROCKET_x86_64",
+            ),
+            True,
+        ),
     ],
 )
 def test_local_disks_are_used_as_the_user_data_says(nodes: Group, used: bool) -> None:

@@ -21,6 +21,9 @@ from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
 _NODE_CONFIG = "application/node.eks.aws"
 _STRATEGIES = ("RAID0", "RAID10", "Mount")
 _BIND = ["apiclient", "ephemeral-storage", "bind"]
+_IMAGES = {"overlayfs": "/var/lib/containerd", "soci": "/var/lib/soci-snapshotter"}
+"""Bottlerocket's snapshotters, and where each keeps images: bottlerocket.dev, settings.
+container-runtime of 1.54.x, and aws-samples/karpenter-blueprints, soci-snapshotter (2026-11-29)."""
 _BOTTLEROCKET = {"name": "cluster-name", "apiServerEndpoint": "api-server",
                  "certificateAuthority": "cluster-certificate"}  # fmt: skip
 
@@ -40,6 +43,9 @@ def settings(group: Group) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in _node_configs(text):
         merged = _merged(merged, part)
+    gates = merged.get("featureGates") or {}
+    if wrong := [gate for gate, value in gates.items() if not isinstance(value, bool)]:
+        raise ValueError(f"nodeadm takes no featureGates.{wrong[0]} that is neither true nor false")
     strategy = ((merged.get("instance") or {}).get("localStorage") or {}).get("strategy")
     if strategy not in (None, *_STRATEGIES):
         raise ValueError(f"nodeadm knows no localStorage.strategy {strategy!r}")
@@ -92,7 +98,13 @@ def _bottlerocket(text: str) -> dict[str, Any]:
         if row.get("mode") in ("always", "once")
     ]
     # `bind` mounts what `init` has formatted: bottlerocket-core-kit, api/apiserver.
-    bound = any(command[:3] == _BIND for command in commands)
+    runtime = whole.get("container-runtime", {}).get("snapshotter", "overlayfs")
+    if runtime not in _IMAGES:
+        raise ValueError(f"Bottlerocket knows no container-runtime.snapshotter {runtime!r}")
+    bound = any(
+        command[:3] == _BIND and (command[3:] == [] or _IMAGES[runtime] in command)
+        for command in commands
+    )
     disks = bound and [*_BIND[:2], "init"] in commands
     kubelet = {
         re.sub("-([a-z])", lambda letter: letter[1].upper(), key): value
