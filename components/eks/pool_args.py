@@ -65,6 +65,7 @@ from .pool_labels import NodeLabels, check_marks, check_tag_count
 from .reservation import CapacityType, ReservationName
 from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
 from .user_data import (
+    BOTTLEROCKET_PARALLEL_SINCE,
     PARALLEL_SINCE,
     PARALLEL_THROUGHPUT,
     PARALLEL_VCPUS,
@@ -1053,9 +1054,12 @@ class EksGpuNodeGroupArgs(Checked):
                     remedy="choose a larger instance type, or drop the key",
                 )
         version = bottlerocket_version(self.release_version)
-        day = (self.release_version or "").rpartition("-")[2]
-        release = version if self.os == "bottlerocket" else day if day.isdecimal() else None
-        if release and release < PARALLEL_SINCE[self.os]:
+        day = (self.release_version or PARALLEL_SINCE).rpartition("-")[2]
+        if (
+            bool(version and version < BOTTLEROCKET_PARALLEL_SINCE)
+            if self.os == "bottlerocket"
+            else day < PARALLEL_SINCE
+        ):
             yield refused(
                 f"is not possible with releaseVersion {self.release_version}, which has no SOCI "
                 "snapshotter",

@@ -22,8 +22,8 @@ LocalStorage = Literal["raid0", "mounts"]
 _STRATEGIES: Mapping[LocalStorage, str] = {"raid0": "RAID0", "mounts": "Mount"}
 """LocalStorageStrategy of awslabs/amazon-eks-ami, nodeadm/api/v1alpha1, read 2026-11-29."""
 ImagePull = Literal["parallel"]
-PARALLEL_SINCE = {"al2023": "20250821", "bottlerocket": (1, 44)}
-"""The first images with it: the date of a release, or Bottlerocket's version."""
+PARALLEL_SINCE, BOTTLEROCKET_PARALLEL_SINCE = "20250821", (1, 44)
+"""The first images with it: the date of AL2023's release, and Bottlerocket's version."""
 PARALLEL_THROUGHPUT = 600
 """The MiB/s of a volume from which pulling in parallel is faster, with the base of 3000 IOPS.
 
