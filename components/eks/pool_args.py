@@ -66,6 +66,7 @@ from .reservation import CapacityType, ReservationName
 from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
 from .user_data import (
     BOTTLEROCKET_PARALLEL_SINCE,
+    PARALLEL_ON_DISKS_SINCE,
     PARALLEL_SINCE,
     PARALLEL_THROUGHPUT,
     PARALLEL_VCPUS,
@@ -1039,10 +1040,10 @@ class EksGpuNodeGroupArgs(Checked):
         if self.image_pull is None:
             return
         refused = refuse("imagePull", self.image_pull)
-        faster = self.os == "al2023" and self.local_storage == "raid0"
-        if self.disk_throughput < PARALLEL_THROUGHPUT and not faster:
+        on_disks = self.os == "al2023" and self.local_storage == "raid0"
+        if self.disk_throughput < PARALLEL_THROUGHPUT and not on_disks:
             yield refused(
-                f"is slower than the default on a volume with less than {PARALLEL_THROUGHPUT} "
+                f"may be slower than the default on a volume with less than {PARALLEL_THROUGHPUT} "
                 f"MiB/s, and diskThroughput is {self.disk_throughput}",
                 remedy=f"set that to {PARALLEL_THROUGHPUT} or more, or drop the key",
             )
@@ -1054,15 +1055,16 @@ class EksGpuNodeGroupArgs(Checked):
                     remedy="choose a larger instance type, or drop the key",
                 )
         version = bottlerocket_version(self.release_version)
-        day = (self.release_version or PARALLEL_SINCE).rpartition("-")[2]
+        since = PARALLEL_ON_DISKS_SINCE if on_disks else PARALLEL_SINCE
+        day = (self.release_version or since).rpartition("-")[2]
         if (
             bool(version and version < BOTTLEROCKET_PARALLEL_SINCE)
             if self.os == "bottlerocket"
-            else day < PARALLEL_SINCE
+            else day < since
         ):
+            lacks = "leaves such images on the volume" if on_disks else "has no SOCI snapshotter"
             yield refused(
-                f"is not possible with releaseVersion {self.release_version}, which has no SOCI "
-                "snapshotter",
+                f"is not possible with releaseVersion {self.release_version}, which {lacks}",
                 remedy="set a later one, or drop that key for the newest",
             )
 

@@ -24,11 +24,14 @@ _STRATEGIES: Mapping[LocalStorage, str] = {"raid0": "RAID0", "mounts": "Mount"}
 ImagePull = Literal["parallel"]
 PARALLEL_SINCE, BOTTLEROCKET_PARALLEL_SINCE = "20250821", (1, 44)
 """The first images with it: the date of AL2023's release, and Bottlerocket's version."""
+PARALLEL_ON_DISKS_SINCE = "20251217"
+"""The first release of AL2023 that moves such images to the local disks of `raid0`: the changelog
+of awslabs/amazon-eks-ami, pull request 2548, read 2026-11-29."""
 PARALLEL_THROUGHPUT = 600
-"""The MiB/s of a volume from which pulling in parallel is faster, with the base of 3000 IOPS.
-
-This and the releases: aws-samples/karpenter-blueprints, blueprints/soci-snapshotter; nodeadm's
-examples, "Enabling fast image pull (experimental)"; read 2026-11-29."""
+"""The MiB/s of a volume that AWS recommends at least; with less, pulls may take longer than without
+it: awslabs/amazon-eks-ami, nodeadm/doc/examples.md, "Enabling fast image pull (experimental)". It
+and the base of 3000 IOPS, and the releases: aws-samples/karpenter-blueprints, blueprints/
+soci-snapshotter. Both read 2026-11-29."""
 PARALLEL_VCPUS = 4
 """nodeadm ignores the gate on smaller machines, and on those with less than 7 GiB of memory, which
 no GPU has: awslabs/amazon-eks-ami, nodeadm/internal/containerd/config.go, read 2026-11-29."""

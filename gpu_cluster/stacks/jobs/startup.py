@@ -196,9 +196,8 @@ def _started(pod: Object, events: Sequence[Object]) -> list[str]:
         run = state.get("running") or state.get("terminated") or {}
         if container.get("restartCount"):  # The state is that of a later run.
             own = [event for event in events if _container(event) == container["name"]]
-            run = {
-                "startedAt": next((_first(row) for row in own if row["reason"] == "Started"), "")
-            }
+            runs = sorted(_first(event) for event in own if event["reason"] == "Started")
+            run = {"startedAt": next(iter(runs), "")}
         if not run.get("startedAt"):
             return []
         first.append(str(run["startedAt"]))
