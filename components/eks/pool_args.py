@@ -67,9 +67,7 @@ from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottleroc
 from .user_data import (
     BOTTLEROCKET_PARALLEL_SINCE,
     PARALLEL_ON_DISKS_SINCE,
-    PARALLEL_SINCE,
     PARALLEL_THROUGHPUT,
-    PARALLEL_VCPUS,
     Bootstrap,
     ImagePull,
     LocalStorage,
@@ -1039,31 +1037,22 @@ class EksGpuNodeGroupArgs(Checked):
     def _check_image_pull(self) -> Iterator[Refusal]:
         if self.image_pull is None:
             return
-        refused = refuse("imagePull", self.image_pull)
         on_disks = self.os == "al2023" and self.local_storage == "raid0"
         if self.disk_throughput < PARALLEL_THROUGHPUT and not on_disks:
-            yield refused(
-                f"may be slower than the default on a volume with less than {PARALLEL_THROUGHPUT} "
-                f"MiB/s, and diskThroughput is {self.disk_throughput}",
-                remedy=f"set that to {PARALLEL_THROUGHPUT} or more, or drop the key",
+            yield refuse("diskThroughput", self.disk_throughput)(
+                "may make imagePull parallel slower than the default",
+                allowed=Range(PARALLEL_THROUGHPUT, catalog.GP3_THROUGHPUT[1]),
+                remedy="raise it, or drop imagePull",
             )
-        for name in self.instance_types:
-            if self.os == "al2023" and catalog.INSTANCE_TYPES[name].vcpu < PARALLEL_VCPUS:
-                yield refused(
-                    f"has no effect on {name}: AL2023 ignores it with fewer than "
-                    f"{PARALLEL_VCPUS} vCPUs",
-                    remedy="choose a larger instance type, or drop the key",
-                )
         version = bottlerocket_version(self.release_version)
-        since = PARALLEL_ON_DISKS_SINCE if on_disks else PARALLEL_SINCE
-        day = (self.release_version or since).rpartition("-")[2]
-        if (
-            bool(version and version < BOTTLEROCKET_PARALLEL_SINCE)
-            if self.os == "bottlerocket"
-            else day < since
-        ):
-            lacks = "leaves such images on the volume" if on_disks else "has no SOCI snapshotter"
-            yield refused(
+        day = (self.release_version or "").rpartition("-")[2]
+        lacks = None
+        if self.os == "bottlerocket" and version and version < BOTTLEROCKET_PARALLEL_SINCE:
+            lacks = "has no SOCI snapshotter"
+        if on_disks and day and day < PARALLEL_ON_DISKS_SINCE:
+            lacks = "leaves such images on the volume"
+        if lacks:
+            yield refuse("imagePull", self.image_pull)(
                 f"is not possible with releaseVersion {self.release_version}, which {lacks}",
                 remedy="set a later one, or drop that key for the newest",
             )

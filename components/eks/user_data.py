@@ -22,8 +22,9 @@ LocalStorage = Literal["raid0", "mounts"]
 _STRATEGIES: Mapping[LocalStorage, str] = {"raid0": "RAID0", "mounts": "Mount"}
 """LocalStorageStrategy of awslabs/amazon-eks-ami, nodeadm/api/v1alpha1, read 2026-11-29."""
 ImagePull = Literal["parallel"]
-PARALLEL_SINCE, BOTTLEROCKET_PARALLEL_SINCE = "20250821", (1, 44)
-"""The first images with it: the date of AL2023's release, and Bottlerocket's version."""
+BOTTLEROCKET_PARALLEL_SINCE = (1, 44)
+"""The first release with it. AL2023's is 20250821, older than `catalog.TOOLKIT_SINCE`, which a
+pool needs."""
 PARALLEL_ON_DISKS_SINCE = "20251217"
 """The first release of AL2023 that moves such images to the local disks of `raid0`: the changelog
 of awslabs/amazon-eks-ami, pull request 2548, read 2026-11-29."""
@@ -32,9 +33,6 @@ PARALLEL_THROUGHPUT = 600
 it: awslabs/amazon-eks-ami, nodeadm/doc/examples.md, "Enabling fast image pull (experimental)". It
 and the base of 3000 IOPS, and the releases: aws-samples/karpenter-blueprints, blueprints/
 soci-snapshotter. Both read 2026-11-29."""
-PARALLEL_VCPUS = 4
-"""nodeadm ignores the gate on smaller machines, and on those with less than 7 GiB of memory, which
-no GPU has: awslabs/amazon-eks-ami, nodeadm/internal/containerd/config.go, read 2026-11-29."""
 _PARALLEL = """[settings.container-runtime]
 snapshotter = "soci"
 
