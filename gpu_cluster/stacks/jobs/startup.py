@@ -127,6 +127,7 @@ def times(records: Records) -> dict[str, Any]:
     steps = [
         *((_first(event), f"{event['reason']}: {event.get('message')}") for event in events),
         *_node(records, scheduled_at, unknown),
+        *([(scheduled_at, f"bound to node {pod['spec'].get('nodeName')}")] if scheduled_at else []),
         *((time, "the last container had started") for time in sorted(started)[-1:]),
     ]
     cuda = next((line.split(" ")[0] for line in records.log.split("\n") if CUDA_LINE in line), "")
