@@ -81,7 +81,8 @@ def test_the_parts_add_up_to_the_time_until_the_containers_had_started() -> None
     order = [step["what"].split(":")[0] for step in found["timeline"]]
     assert order == [
         "FailedScheduling", "TriggeredScaleUp", "node registered", "node Ready", "bound to node gpu-1",
-        "Scheduled", "Pulling", "Pulled", "Created", "Started", "the last container had started",
+        "Scheduled", "Pulling", "Pulled", "Created", "Started",
+        "the last container had started",
         "the log has gpu-cluster-cuda-ready",
     ]  # fmt: skip
     gpus = "when its node's GPUs became allocatable (at the latest when it was scheduled)"
