@@ -122,11 +122,17 @@ class Fabric:
     """The network adapters of a node that only GPUs use, which pods request like a device."""
 
     resource: str
-    """The extended resource of which each adapter is one, such as `vpc.amazonaws.com/efa`."""
+    """The extended resource of which each adapter is one, such as `vpc.amazonaws.com/efa`, or with
+    `claimed` their DeviceClass, such as `mrdma.google.com`."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of a container that requests any, unless it sets them itself."""
     gbps: int | None = None
     """Gbit/s of all adapters of a node together; None if unknown."""
+    claimed: int | None = None
+    """How many a node has, if pods get all of them by a ResourceClaim; None if they request an
+    extended resource."""
+    plugin: str | None = None
+    """Directory on the nodes with NCCL's plugin for them; None if it is in the pods' images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +250,12 @@ class GpuPool:
         """How many adapters each of the pods on `nodes` nodes has by default: all of its node's, if
         they use all GPUs of several nodes."""
         return self.adapters if nodes > 1 and gpus == self.gpus_per_node else 0
+
+    def claimed_by(self, nodes: int, gpus: int) -> Fabric | None:
+        """Its `fabric`, if each of the pods on `nodes` nodes claims all adapters of its node: they
+        use all GPUs of several nodes."""
+        claimed = self.fabric and self.fabric.claimed and nodes > 1 and gpus == self.gpus_per_node
+        return self.fabric if claimed else None
 
     @property
     def bounds(self) -> tuple[int, int]:

@@ -25,6 +25,8 @@ SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("pods/log",), ("get",)),
 )
 """The permissions that `gpu-cluster job` needs in a namespace: API group, resources, verbs."""
+CLAIM = ("resource.k8s.io", ("resourceclaimtemplates",), ("get", "create", "patch", "delete"))
+"""That for jobs on a pool whose pods claim network adapters, likewise."""
 SUBMIT_ROLE = "submit-jobs"
 CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""

@@ -10,10 +10,12 @@ from typing import Any, cast
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
+from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..gpu.auxiliary import ROOT, declare_files
+from ..gpu.fabric import claim_template
 from ..gpu.pod_parts import contents_of
 from ..gpu.prerequisites import Prerequisites
 from ..gpu.running import among_themselves, annotation_paths
@@ -66,6 +68,15 @@ class GpuTraining(pulumi.ComponentResource):
         if args.disruption_budget:
             before.append(self._budget(name, args, cluster))
         pool = cluster.pools[args.pool]
+        if fabric := args.claimed(pool):
+            before.append(
+                kubernetes.resource.v1.ResourceClaimTemplate(
+                    name,
+                    metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
+                    spec=cast(ResourceClaimTemplateSpecArgsDict, claim_template(fabric)),
+                    opts=cluster.options(self),
+                )
+            )
         job_set = spec(name, args, pool, contents, cluster.buckets)
         annotations = {**pool.job_annotations, **_awaited(args)}
         kubernetes.apiextensions.CustomResource(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from annotated_types import Ge, MinLen
 
-from ..cluster import GpuPool
+from ..cluster import Fabric, GpuPool
 from ..gpu.pod_args import PodArgs
 from ..gpu.pod_group import PodGroup
 from ..gpu.resources_args import impossible, too_many
@@ -103,6 +103,14 @@ class TrainingArgs(PodArgs):
         """All of its node's, by default, if workers use all GPUs of several nodes."""
         whole = pool.adapters_of(self.nodes, self.worker_gpus(pool))
         return whole if self.efa is None else self.efa
+
+    def claimed(self, pool: GpuPool) -> Fabric | None:
+        """The network of which each worker claims all of its node's adapters; None if none does."""
+        return pool.claimed_by(self.nodes, self.worker_gpus(pool))
+
+    def uses_host(self, pool: GpuPool) -> bool:
+        """Likewise; NCCL's plugin for claimed adapters is in a directory of the host."""
+        return PodArgs.uses_host(self, pool) or self.claimed(pool) is not None
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
         """Its workers, on their pool."""

@@ -8,6 +8,7 @@ from typing import Any
 from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
+from ..gpu import fabric as networks
 from ..gpu.pod_parts import Contents, PodParts, pod_parts
 from ..gpu.running import one_pod_a_node, placed, staying
 from .training_args import TrainingArgs
@@ -104,6 +105,9 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
+    if fabric := args.claimed(pool):
+        spec["resourceClaims"] = networks.claims(name)
+        spec["volumes"] += networks.plugin(fabric)[0]
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
     if pool.runtime_class is not None:
@@ -120,7 +124,23 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search["LD_LIBRARY_PATH"] = names.DRIVER_SEARCH_PATH
-    resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended}}
+    resources: dict[str, Any] = {
+        "limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended}
+    }
+    command = [
+        "torchrun",
+        f"--nnodes={args.nodes}",
+        f"--nproc-per-node={gpus}",
+        # Kubernetes sets it on each pod of an indexed Job.
+        "--node-rank=$(JOB_COMPLETION_INDEX)",
+        "--master-addr=$(MASTER_ADDR)",
+        "--master-port=$(MASTER_PORT)",
+        *args.command,
+    ]
+    if fabric := args.claimed(pool):
+        mounts += networks.plugin(fabric)[1]
+        resources["claims"] = [{"name": networks.CLAIM}]
+        command = networks.with_variables(command, args.env)
     if requests := args.requests.quantities():
         # No empty values in a custom resource: Kueue drops them on update, which looks like a
         # change.
@@ -129,16 +149,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         **parts.container,
         "name": "worker",
         "image": args.image,
-        "command": [
-            "torchrun",
-            f"--nnodes={args.nodes}",
-            f"--nproc-per-node={gpus}",
-            # Kubernetes sets it on each pod of an indexed Job.
-            "--node-rank=$(JOB_COMPLETION_INDEX)",
-            "--master-addr=$(MASTER_ADDR)",
-            "--master-port=$(MASTER_PORT)",
-            *args.command,
-        ],
+        "command": command,
         "env": [
             *(
                 {"name": key, "value": value}

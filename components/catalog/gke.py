@@ -16,6 +16,8 @@ from .gke_families import DISK_TYPES as DISK_TYPES
 from .gke_machines import ANY_PROVISIONING, Provisioning
 from .gke_machines import FLEX_START_COMPACT as FLEX_START_COMPACT
 from .gke_machines import MACHINE_TYPES as MACHINE_TYPES
+from .gke_machines import RDMA_GBPS as RDMA_GBPS
+from .gke_machines import RDMA_MACHINES as RDMA_MACHINES
 from .gke_machines import MachineType as MachineType
 from .gke_shapes import CPU_MACHINE_TYPES as CPU_MACHINE_TYPES
 from .gke_shapes import FAMILIES as FAMILIES

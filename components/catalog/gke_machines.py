@@ -25,6 +25,11 @@ _NO_ON_DEMAND: Final[tuple[Provisioning, ...]] = ("spot", "flex-start", "reserva
 FLEX_START_COMPACT: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with GPUs that flex-start places compactly (cluster-toolkit 1.95.0,
 modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read on 2026-11-21)."""
+RDMA_MACHINES: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
+"""Machine types whose RDMA interfaces this program uses. A4X has some, too."""
+RDMA_GBPS: Final = 3200
+"""Gbit/s of a node's RDMA interfaces together: eight ConnectX-7 of 400 each (cluster-toolkit's
+notes on its release 1.44.1)."""
 _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
 _NO_FLEX: Final[tuple[Provisioning, ...]] = ("on-demand", "spot", "reservation")
 """A3 Edge: `withDwsDisabled` in GKE's autoscaler, see `_variants`."""
@@ -96,6 +101,32 @@ class MachineType:
         """
         located = self.family.startswith("a4") or (self.family == "a3" and self.gpus == 8)
         return located and not self.unmet
+
+    @property
+    def rdma_interfaces(self) -> int:
+        """How many RDMA interfaces a node has, for the whole network of its GPUs.
+
+        GoogleCloudPlatform/cluster-autoscaler 7d250507, machinetypes/dranet.go.
+        """
+        return 8 if self.name.removesuffix("-nolssd") in RDMA_MACHINES else 0
+
+    @property
+    def without_rdma(self) -> str:
+        """Why its nodes cannot have GPUDirect RDMA, after its name; empty if they can."""
+        if self.rdma_interfaces:
+            return ""
+        if self.family == "a4x":
+            return (
+                "needs a workload policy, and NVIDIA's ComputeDomain for the GPUs of its rack, "
+                "which this stack does not declare"
+            )
+        if self.family == "a3" and self.gpus == 8:
+            protocol = "TCPXO" if self.name.startswith("a3-mega") else "TCPX"
+            return (
+                f"has GPUDirect-{protocol} and no RDMA, and this stack declares neither its daemon "
+                "nor its networks"
+            )
+        return "has no network of its own between GPUs"
 
     @property
     def doubt(self) -> str:

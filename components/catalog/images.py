@@ -49,6 +49,15 @@ EFA_PLUGIN: Final = Image(
 )
 """AWS's device plugin for Elastic Fabric Adapters. Nodes of any region may pull it from there."""
 
+GIB_INSTALLER: Final = Image(
+    repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib",
+    tag="v1.1.2",
+    source="docs.cloud.google.com/ai-hypercomputer/docs/nccl/release-notes-x86, which alone has a "
+    "digest",
+    read="2026-11-29",
+)
+"""Google's plugin of NCCL for RDMA, gIB, with the script that copies it to a node."""
+
 DCGM_EXPORTER: Final = Image(
     repository="nvcr.io/nvidia/k8s/dcgm-exporter",
     tag="4.5.3-4.8.2-distroless",

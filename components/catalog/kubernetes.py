@@ -70,9 +70,24 @@ GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
 DRIVER_MOUNT: Final = "/usr/local/nvidia"
 DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
 """NVIDIA's images and those built on them have it in their LD_LIBRARY_PATH."""
+GIB_DIRECTORY: Final = "/home/kubernetes/bin/gib"
+"""On GKE's nodes: Google's plugin of NCCL for RDMA, after its installer has run."""
+GIB_INSTALLED: Final = "installed"
+"""The file there that the installer writes last."""
+GIB_MOUNT: Final = "/usr/local/gib"
+"""Where Google's plugin of NCCL expects itself in a container."""
 
 EFA: Final = "vpc.amazonaws.com/efa"
 """The extended resource that AWS's EFA device plugin advertises."""
+
+RDMA: Final = "mrdma.google.com"
+"""The DeviceClass of RDMA interfaces, which GKE creates (container-engine-accelerators,
+gpudirect-rdma/nccl-test-managed-rdma.yaml, 2026-08)."""
+GKE_NETWORK_DRIVER: Final = "cloud.google.com/gke-networking-dra-driver"
+"""With value `true`, GKE's DRANET offers the node's interfaces to pods."""
+GKE_NETWORK_PROFILE: Final = "gke.networks.io/accelerator-network-profile"
+"""GKE's label of nodes whose networks it sets up. Both: GoogleCloudPlatform/cluster-autoscaler
+7d250507, pkg/cloudprovider/gke/labels/system_labels.go."""
 
 # node labels: EKS
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"

@@ -33,6 +33,7 @@ class GkeCluster(pulumi.ComponentResource):
     """Resources that must exist before a node starts, and must outlive it."""
     machine_labels: None = None
     """None, because machines have the labels of the cluster."""
+    private_nodes: bool = True
     network: GkeNetwork
     system_pool: gcp.container.NodePool
     system_nodes: Sequence[pulumi.Resource]

@@ -56,6 +56,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
             )
             self.node_account, self.before_nodes = identity.email, identity.grants
         self.machine_labels = {**args.labels, **ownership.google_labels()}
+        self._existing: pulumi.Output[gcp.container.GetClusterResult] | None = None
         reached: pulumi.Output[tuple[str, str | None]]
         if args.endpoint is not None:
             reached = pulumi.Output.all(args.endpoint, args.certificate_authority).apply(tuple)
@@ -75,8 +76,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 refusals = unfit(args, pools, runs, found_in(cluster), project=project, stack=stack)
                 if lines := [f"gpu-cluster:{refused}" for refused in refusals]:
                     raise pulumi.RunError("\n".join(lines))
-                private = _first(cluster.private_cluster_configs)
-                if private and not private.enable_private_nodes:
+                if not _private(cluster):
                     pulumi.log.warn(
                         f"gpu-cluster:cluster.existing: {args.existing} gives nodes public "
                         "addresses by default, so each node of this stack has one, which costs; "
@@ -86,6 +86,7 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 return _endpoint(args, cluster, project)
 
             reached = existing.apply(fitting)
+            self._existing = existing
         self.id = reached.apply(lambda _: args.path_in(project))
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig(name=args.existing, endpoint=known[0], ca_certificate=known[1])
@@ -102,6 +103,11 @@ class GkeExistingCluster(pulumi.ComponentResource):
                 opts=child,
             )
         self.register_outputs({})
+
+    @property
+    def private_nodes(self) -> pulumi.Input[bool]:
+        """Whether nodes get no public addresses; true if the cluster is not looked up."""
+        return True if self._existing is None else self._existing.apply(_private)
 
 
 def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
@@ -142,6 +148,12 @@ def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
 def _first(rows: Sequence[Any] | None) -> Any:
     """The block's only element, or None: the data source returns each block as a list."""
     return rows[0] if rows else None
+
+
+def _private(cluster: gcp.container.GetClusterResult) -> bool:
+    """Whether nodes get no public addresses by default. Unknown in a cluster without the block."""
+    private = _first(cluster.private_cluster_configs)
+    return not private or bool(private.enable_private_nodes)
 
 
 def _endpoint(

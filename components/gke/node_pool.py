@@ -11,6 +11,7 @@ from pulumi_gcp.container import (
     NodePoolNodeConfigReservationAffinityArgsDict,
 )
 
+from ..catalog import kubernetes as names
 from ..cluster import GpuPool, ResolvedPool
 from .node_args import GkeUpgradeArgs
 from .node_identity import node_config, patience, recycling_check
@@ -34,13 +35,15 @@ class GkeGpuNodePool(pulumi.ComponentResource):
         *,
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
+        private_nodes: pulumi.Input[bool] | None,
         depends_on: Sequence[pulumi.Resource],
         deleted_with: pulumi.Resource | None = None,
         machine_labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`cluster`: its full name, `projects/...`. `deleted_with`: the cluster, if the stack
-        creates it. `machine_labels`: the labels of the virtual machines, if it does not."""
+        creates it. `machine_labels`: the labels of the virtual machines, if it does not.
+        `private_nodes`: whether the cluster gives nodes no public addresses, for gpuDirect."""
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
         upgrade = args.upgrade or _IN_TURN
@@ -59,6 +62,14 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             # update: https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
             upgrade_settings=None if args.capacity_type == "flex-start" else upgrade.declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
+            # With the block, the provider sends false for what it does not have, and the nodes
+            # would not be as the cluster's others: magic-modules, expandNodeNetworkConfig.
+            network_config={
+                "accelerator_network_profile": "auto",
+                "enable_private_nodes": private_nodes,
+            }
+            if args.gpu_direct
+            else None,
             queued_provisioning={"enabled": True} if args.queued else None,
             node_config={
                 **_gpu_node_config(args, self.pool, service_account),
@@ -100,6 +111,8 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
         # A2 ultra, A3 and later include local SSDs, which GKE reports as the disk of pods:
         # https://github.com/mozilla/terraform-modules/pull/464
         owned.append("nodeConfig.ephemeralStorageLocalSsdConfig")
+    if args.gpu_direct:
+        owned.append(f'nodeConfig.labels["{names.GKE_NETWORK_PROFILE}"]')
     return owned
 
 

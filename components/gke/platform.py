@@ -15,6 +15,7 @@ from .cluster_args import GkeClusterArgs
 from .compute_class import GkeComputeClass
 from .control_plane import identifier_of
 from .existing_cluster import GkeExistingCluster
+from .gib import GibInstaller
 from .gpu_monitoring_args import monitoring_of
 from .immutable import POOL
 from .node_pool import GkeGpuNodePool
@@ -63,6 +64,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             pool,
             cluster=gke.id,
             service_account=gke.node_account,
+            private_nodes=gke.private_nodes if pool.args.gpu_direct else None,
             depends_on=gke.before_nodes,
             deleted_with=gke.cluster,
             machine_labels=gke.machine_labels,
@@ -135,6 +137,8 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[component.compute_class for component in classes])
+    if any(pool.fabric for pool in cluster.pools.values()):
+        GibInstaller("gib", cluster=cluster, opts=cluster.component_options)
     declare_storage(
         runs, args=args.network, network=network, project=settings.project, cluster=cluster
     )

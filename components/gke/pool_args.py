@@ -17,6 +17,7 @@ from ..cluster import (
     GPU_TAINT,
     POOL_LABEL,
     AllAtOnce,
+    Fabric,
     GpuPart,
     GpuPool,
     ResolvedPool,
@@ -329,6 +330,26 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sent("NodePool placementPolicy"),
     ] = False
     """Whether the nodes are placed close together; one zone only."""
+    gpu_direct: Annotated[
+        Literal["rdma"] | None,
+        not_in_classes("this stack does not write a class's acceleratorNetworkProfile"),
+        OnChange("GPU pool"),
+        Fits("{} is not possible with {machine_type}"),
+        _NOT_QUEUED(
+            "is not possible with queued: interfaces are claimed by pods, and GKE starts the nodes "
+            "of a request before there are any; drop one of the two"
+        ),
+        never(os_image="ubuntu")("needs osImage cos; drop one of the two"),
+        never(sharing=True)("connects whole GPUs, and sharing divides them; drop one of the two"),
+        Sent(
+            "NodePool networkConfig.acceleratorNetworkProfile",
+            "NodePool nodeConfig.labels",
+            "DaemonSet",
+        ),
+    ] = None
+    """The network between the GPUs of several nodes, which NCCL needs for its full bandwidth:
+    `rdma` (GPUDirect RDMA) on A3 Ultra and A4. GKE creates its VPC networks; training jobs on
+    several nodes use it. One zone only."""
     kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
     """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
@@ -389,6 +410,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if self.local_storage is None:
                 raise refuse(key)("needs localStorage; drop the key, or set localStorage")
             return self.machine.ssd_choices
+        if key == "gpuDirect" and (reason := self.machine.without_rdma):
+            raise refuse(key)(
+                f"{self.machine_type} {reason}",
+                remedy="drop the key; machine types that have it: "
+                f"{', '.join(catalog.RDMA_MACHINES)}",
+            )
         if key == "osImage" and self.machine.family == "a4x":
             return ["cos"]
         if key == "driver" and self.device_plugin != "gke":
@@ -577,6 +604,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"needs exactly one zone, the pool has {', '.join(zones)}",
                 remedy="set zones to one of them",
             )
+        if self.gpu_direct and len(zones) != 1:
+            raise refuse("gpuDirect")(
+                f"GKE connects only nodes of one zone, and the pool has {', '.join(zones)}",
+                remedy="set zones to one of them",
+            )
         # The API looks for it in each zone, and fails with 404 if it is not there.
         only_reserved = self.reservation is not None and not self.fallback
         if only_reserved and not self.zones and len(zones) > 1:
@@ -624,6 +656,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if "flex-start" in self.order:
             feature = "flex-start-queued" if self.queued else "flex-start"
             needs[self.way_key, "flex-start"] = catalog.FIRST_VERSIONS[feature]
+        if self.gpu_direct:
+            needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS["managed-dranet"]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
                 return key, f"{what} needs GKE {' or '.join(first)}"
@@ -634,6 +668,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self._discovered, **self.labels}
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
+        if self.gpu_direct:
+            labels[names.GKE_NETWORK_DRIVER] = "true"
         image = "cos-arm64" if self.machine.arch == "arm64" else self.os_image
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib, image)
         memory_mib -= self.linux.hugepages_mib if self.linux else 0
@@ -677,6 +713,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             device_plugin=self.device_plugin == "nvidia",
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
+            fabric=Fabric(
+                resource=names.RDMA,
+                gbps=catalog.RDMA_GBPS,
+                claimed=self.machine.rdma_interfaces,
+                plugin=names.GIB_DIRECTORY,
+            )
+            if self.gpu_direct
+            else None,
             # Both GKE's and NVIDIA's plugin give containers the driver's libraries too.
             driver_directory=names.GKE_DRIVER_DIRECTORY if self.device_plugin != "none" else None,
             **attachable_classes(self.machine),

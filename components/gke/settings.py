@@ -50,6 +50,7 @@ class GkeSettings:
                 runs,
                 kept,
                 {name: pool.places for name, pool in self.pools.items()},
+                [name for name, pool in self.pools.items() if pool.args.gpu_direct],
             ),
         ]
 

@@ -24,12 +24,13 @@ def warnings(
     runs: Runs,
     kept: Collection[str] = (),
     places: Mapping[str, Sequence[str]] | None = None,
+    connected: Collection[str] = (),
 ) -> list[str]:
     """Warnings about a cluster, its project and what runs there; see `training_warnings` and
     `disk_zones`."""
     return [
         *control_plane_warnings(args, project),
-        *training_warnings(args, nodes, runs.training_nodes, kept),
+        *training_warnings(args, nodes, runs.training_nodes, kept, connected),
         *shared_rights(runs.accounts, project),
         *disk_zones(args, places or {}, runs.storage_classes),
     ]
@@ -71,12 +72,13 @@ def training_warnings(
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     workers: Mapping[str, int],
     kept: Collection[str] = (),
+    connected: Collection[str] = (),
 ) -> list[str]:
     """A warning for each pool that training jobs name and whose nodes GKE may upgrade at any time,
     or communicate over one interface only, and for each of an NVLink domain.
 
     `nodes`: pool -> the GPUs of one node; `workers`: pool -> number of nodes of its largest
-    training job. `kept`: pools whose nodes GKE never upgrades.
+    training job. `kept`: pools whose nodes GKE never upgrades; `connected`: those with gpuDirect.
     """
     lines = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
@@ -89,11 +91,20 @@ def training_warnings(
             )
         gpu_model, gpus = nodes[name]
         # The smaller machines of these families have one interface.
-        if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
+        single = name not in connected and gpus == max(gpu_model.counts)
+        if count > 1 and gpu_model.machine_family in _FABRIC and single:
+            able = any(
+                row.rdma_interfaces and row.accelerator == gpu_model.name
+                for row in catalog.MACHINE_TYPES.values()
+            )
             lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
-                "which talk over one gVNIC, a fraction of the machine's bandwidth: this stack sets "
-                "up neither GPUDirect nor RDMA; use one node, or machines without that network"
+                "which talk over one gVNIC, a fraction of the machine's bandwidth; "
+                + (
+                    "set gpuDirect: rdma"
+                    if able
+                    else "use one node, or a3-ultragpu-8g or a4-highgpu-8g with gpuDirect: rdma"
+                )
             )
     return lines
 

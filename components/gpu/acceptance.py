@@ -8,12 +8,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
     EnvVarArgsDict,
+    PodResourceClaimArgsDict,
     PodSpecArgsDict,
     TopologySpreadConstraintArgsDict,
     VolumeArgsDict,
@@ -21,10 +22,12 @@ from pulumi_kubernetes.core.v1 import (
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
+from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..catalog import data_sheets
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
+from . import fabric as networks
 from .acceptance_args import FOLDER, GpuTestArgs, job_name
 from .acceptance_program.all_reduce import NODES_SECONDS
 from .acceptance_request import request
@@ -69,6 +72,15 @@ class GpuTest(pulumi.ComponentResource):
         before: list[pulumi.Resource] = [config_map]
         if args.nodes > 1:
             before += self._meeting(name, labels, metadata, cluster)
+        if fabric := args.claimed(pool):
+            before.append(
+                kubernetes.resource.v1.ResourceClaimTemplate(
+                    name,
+                    metadata=metadata,
+                    spec=cast(ResourceClaimTemplateSpecArgsDict, networks.claim_template(fabric)),
+                    opts=cluster.options(self),
+                )
+            )
         others = _others_seconds(args)
         kubernetes.batch.v1.Job(
             name,
@@ -135,7 +147,9 @@ def program(args: GpuTestArgs, pool: GpuPool) -> dict[str, str]:
         expected=data_sheets.expected(pool.models),
         thresholds=args.thresholds,
         nodes=args.nodes,
-        network_gbps=pool.fabric.gbps if pool.fabric and args.adapters(pool) else None,
+        network_gbps=pool.fabric.gbps
+        if pool.fabric and (args.adapters(pool) or args.claimed(pool))
+        else None,
     )
     modules = {path.name: path.read_text() for path in sorted(_PROGRAM.glob("*.py"))}
     return {**modules, "request.json": json.dumps(asked, indent=1)}
@@ -172,6 +186,11 @@ def _pod_spec(
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
     limits, fabric = {pool.resource: str(gpus)}, {}
+    command = [args.python, "-m", "gpu_test"]
+    if claimed := args.claimed(pool):
+        for collected, added in zip((volumes, mounts), networks.plugin(claimed), strict=True):
+            cast(list[Any], collected).extend(added)
+        command = networks.with_variables(command, args.env)
     if args.nodes > 1:
         environment.append({"name": "MASTER_ADDR", "value": f"{name}-0.{name}"})
     if pool.fabric and (adapters := args.adapters(pool)):
@@ -198,12 +217,13 @@ def _pod_spec(
                 "name": name,
                 "image": args.image,
                 "image_pull_policy": args.image_pull_policy,
-                "command": [args.python, "-m", "gpu_test"],
+                "command": command,
                 "working_dir": FOLDER,
                 "env": environment,
                 "resources": {
                     "requests": args.requests.quantities(),
                     "limits": limits,
+                    "claims": [{"name": networks.CLAIM}] if claimed else None,
                 },
                 "security_context": {"allow_privilege_escalation": False},
                 "termination_message_policy": "FallbackToLogsOnError",
@@ -211,4 +231,7 @@ def _pod_spec(
             }
         ],
         "volumes": volumes,
+        "resource_claims": cast(list[PodResourceClaimArgsDict], networks.claims(name))
+        if claimed
+        else None,
     }

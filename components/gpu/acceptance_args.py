@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, MinLen
 
 from ..catalog import kubernetes as names
-from ..cluster import GpuPool
+from ..cluster import Fabric, GpuPool
 from ..schema.effect import Sent
 from ..schema.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, VARIABLE, none_of
 from ..schema.refusal import Refusal, collected, raised, refuse
@@ -89,7 +89,9 @@ class GpuTestArgs(Checked):
                 image=self.image,
                 count=self.nodes,
                 gpus=self.gpus_on(pools[name]),
-                uses_host=bool(self.mounts) or pools[name].driver_libraries is not None,
+                uses_host=bool(self.mounts)
+                or pools[name].driver_libraries is not None
+                or self.claimed(pools[name]) is not None,
                 own_nodes=True,
                 together=self.nodes > 1,
             )
@@ -106,6 +108,10 @@ class GpuTestArgs(Checked):
         """How many adapters of `pool.fabric` a pod has: all, if it measures the network between
         nodes with all GPUs."""
         return pool.adapters_of(self.nodes, self.gpus_on(pool))
+
+    def claimed(self, pool: GpuPool) -> Fabric | None:
+        """Likewise the network of which a pod claims all adapters of its node; None if not."""
+        return pool.claimed_by(self.nodes, self.gpus_on(pool))
 
     @collected
     def check_on(self, pool: GpuPool) -> Iterator[Refusal]:

@@ -56,10 +56,11 @@ def nodes_private(resource: Resource) -> Iterator[str]:
             f"cluster {resource.name} gives its nodes public addresses; set "
             "privateClusterConfig.enablePrivateNodes"
         )
+    # A pool without the block is as its cluster; with it, the provider sends false for no value.
     private = get(props, "networkConfig", "enablePrivateNodes")
-    if resource.type == GOOGLE.node_pool and private is False:
+    if resource.type == GOOGLE.node_pool and get(props, "networkConfig") and is_off(private):
         yield (
-            f"pool {resource.name} gives its nodes public addresses; drop "
+            f"pool {resource.name} gives its nodes public addresses; set "
             "networkConfig.enablePrivateNodes"
         )
 

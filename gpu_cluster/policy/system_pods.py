@@ -50,6 +50,13 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         why="registers Elastic Fabric Adapters with the kubelet; as AWS ships it",
     ),
     SystemPods(
+        pattern="kube-system/DaemonSet/gib-installer",
+        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/home/kubernetes/bin/gib",),
+        why="copies NCCL's plugin for RDMA to the node; as Google ships it",
+    ),
+    SystemPods(
         pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",
         controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),

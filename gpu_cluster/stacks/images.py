@@ -9,6 +9,7 @@ from typing import Any
 from gpu_cluster.components.catalog import images
 from gpu_cluster.components.eks.existing_args import controller
 from gpu_cluster.components.eks.settings import EksSettings
+from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.outcome import Answer, ExitCode
@@ -53,6 +54,9 @@ def references(settings: Settings[Any]) -> Iterator[str]:
                 yield images.PARTITION_GPUS.reference
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
+    if isinstance(settings.own, GkeSettings) and any(pool.fabric for pool in pools):
+        yield images.GIB_INSTALLER.reference
+        yield images.PAUSE.reference
     if isinstance(settings.own, EksSettings):
         if any(pool.args.efa for pool in settings.own.pools.values()):
             yield images.EFA_PLUGIN.reference

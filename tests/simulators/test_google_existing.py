@@ -172,6 +172,12 @@ def test_limits_and_taints_of_node_pools_are_read() -> None:
 
 
 BUCKETS = ["gpu-cluster:serviceAccounts", {"a": {"buckets": {"data": "read"}}}]
+RDMA = [
+    "gpu-cluster:gpuPools",
+    "train-gpu",
+    {"machineType": "a3-ultragpu-8g", "capacityType": "spot", "zones": ["us-central1-b"],
+     "labels": {"role": "train-gpu"}, "gpuDirect": "rdma"},
+]  # fmt: skip
 FILES = [
     "gpu-cluster:volumeClaims",
     {"a": {"size": "1Ti", "storageClass": "gpu-cluster-filestore"}},
@@ -194,6 +200,8 @@ FILES = [
         ([[CLUSTER, "version", "absent"], [*POOL, "capacityType", "flex-start"]],
          {"currentMasterVersion": "1.32.9-gke.1000"}, "gpuPools.train-gpu.capacityType",
          "flex-start needs GKE 1.33"),
+        ([RDMA], {"networkConfig": {"datapathProvider": "LEGACY_DATAPATH"}},
+         "gpuPools.train-gpu.gpuDirect", "clusters with Dataplane V2, which platform has not"),
         ([BUCKETS], {}, "serviceAccounts.a.buckets",
          "need the driver of Cloud Storage FUSE, which platform does not have; ask its owner to "
          "run gcloud container clusters update platform --location us-central1 --project "

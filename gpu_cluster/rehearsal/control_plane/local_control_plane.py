@@ -23,6 +23,11 @@ from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
 from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port, too_slow
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEFINED = {
+    "CustomResourceDefinition": CRDS,
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+}
+"""Kind of what a cloud defines -> where the API server has it."""
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ETCD_CLIENTS, ETCD_PEERS = "clients", "peers"
 """etcd's sockets, in its folder: without TLS, a control plane starts a sixth faster."""
@@ -133,11 +138,13 @@ class LocalControlPlane:
                 start()
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
-        """Adds the cloud's CustomResourceDefinitions and waits until they are served."""
+        """Adds the cloud's CustomResourceDefinitions, waits until they are served, and adds its
+        DeviceClasses."""
         for kind in kinds:
-            self.api.apply(f"{CRDS}/{kind['metadata']['name']}", dict(kind))
+            path = _DEFINED[kind["kind"]]
+            self.api.apply(f"{path}/{kind['metadata']['name']}", dict(kind))
         deadline = time.monotonic() + START_SECONDS
-        for kind in kinds:
+        for kind in (kind for kind in kinds if _DEFINED[kind["kind"]] == CRDS):
             name = kind["metadata"]["name"]
             self._wait(deadline, f"{name} is served", partial(self._serves, name))
 

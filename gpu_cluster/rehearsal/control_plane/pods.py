@@ -113,6 +113,14 @@ def claims_efa(pod: Mapping[str, Any]) -> str:
     )
 
 
+def installs_gib(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod copies Google's plugin of NCCL for RDMA to its node, to where workers mount
+    it (container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml)."""
+    images = [str(part.get("image")) for part in pod["spec"].get("initContainers") or []]
+    paths = gpu_daemons.host_paths(pod["spec"])
+    return "/home/kubernetes/bin/gib" in paths and any("/nccl-plugin-gib:" in i for i in images)
+
+
 def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
     """Which part of a node's GPUs the pod (or pod template) provides."""
     if installs_driver_on(pod):

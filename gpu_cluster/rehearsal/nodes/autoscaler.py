@@ -134,6 +134,9 @@ class Autoscaler:
             "KUBECONFIG": str(kubeconfig),
             "INSTANCE_TYPES_FILE_PATH": str(self._types_file),
             "DISABLE_LEADER_ELECTION": "true",
+            # Otherwise it starts no node for a pod with ResourceClaims. It looks only at the pod's
+            # other requests, and the scheduler at whether the node offers what is claimed.
+            "IGNORE_DRA_REQUESTS": "false",
             "SYSTEM_NAMESPACE": "kube-system",
             "METRICS_PORT": str(free_port()),
             "HEALTH_PROBE_PORT": str(free_port()),

@@ -45,6 +45,8 @@ def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:
             found.append(f"it selects label {key}={value}, {_has(shape, key)}")
     if line := _affinity(spec, shape):
         found.append(line)
+    if spec.get("resourceClaims") and shape.devices is not None and not shape.devices:
+        found.append("it claims devices, and a node there offers none")
     for name, asked in requests(spec).items():
         allocatable = quantity.parse(shape.capacity.get(name, 0))
         if asked > allocatable:

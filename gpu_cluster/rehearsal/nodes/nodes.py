@@ -27,7 +27,9 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     GPU,
     allocatable_gpus,
     claims_efa,
+    full_name,
     holds,
+    installs_gib,
     is_device_plugin,
     is_ready,
     is_starting,
@@ -76,6 +78,7 @@ from gpu_cluster.rehearsal.simulators.cloud import (
 )
 
 TICK_SECONDS = 0.25
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com/compute-class"
 
 
@@ -160,6 +163,7 @@ class Nodes:
         self._members: set[str] = set()
         """Nodes whose group has been recorded."""
         self._offered: dict[str, int] = {}
+        self._published: set[str] = set()
         """Node -> the number of GPUs it was last given."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
@@ -479,6 +483,7 @@ class Nodes:
         try:
             self._gpus(node, group)
             self._adapters(node, group)
+            self._devices(node, group)
             # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
                 self._shape(node, group, asked=asked)
@@ -708,6 +713,40 @@ class Nodes:
                 f"/api/v1/nodes/{name}/status",
                 {"status": {"capacity": size, "allocatable": size}},
                 STRATEGIC,
+            )
+
+    def _devices(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Publishes what pods can claim on a ready node, once, as GKE's DRANET does. It goes with
+        its node: GoogleCloudPlatform/cluster-autoscaler 7d250507, dynamicresources/network.go."""
+        metadata = node["metadata"]
+        if not group.node.devices or not holds(node, "Ready"):
+            return
+        name = metadata["name"]
+        if name not in self._published:
+            self._published.add(name)
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata["uid"]}
+            count = sum(group.node.devices.values())
+            self._api.apply(f"{_SLICES}/{name}-dra.net", {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": f"{name}-dra.net", "ownerReferences": [owner]},
+                "spec": {
+                    "driver": "dra.net",
+                    "nodeName": name,
+                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                    "devices": [
+                        {"name": f"gpu{n}rdma0", "attributes": {"dra.net/rdma": {"bool": True}}}
+                        for n in range(count)
+                    ],
+                },
+            })  # fmt: skip
+        pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
+        claiming = [pod for pod in pods if pod["spec"].get("resourceClaims")]
+        if claiming and not any(map(installs_gib, pods)):
+            self._event_log.finding(
+                group.name,
+                f"pool {group.name}: {full_name(claiming[0])} claims RDMA interfaces, and nothing "
+                "has copied NCCL's plugin for them to its node: it never starts",
             )
 
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:

@@ -111,6 +111,8 @@ class NodeTemplate:
     taints: tuple[NodeTaint, ...]
     capacity: Mapping[str, str]
     """cpu, memory, ephemeral-storage, pods, and, with driver and plugin, `nvidia.com/gpu`."""
+    devices: Mapping[str, int] | None = None
+    """DeviceClass -> how many of its devices pods can claim; None if that is not known."""
 
     def without(self, taints: Collection[str]) -> "NodeTemplate":
         """The node without the taints that have these keys."""
@@ -337,7 +339,8 @@ class ControlPlane(Protocol):
         """Stops the control plane; its content is lost, as when a cluster is deleted."""
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
-        """Adds the cloud's CustomResourceDefinitions and waits until they are served."""
+        """Adds the cloud's CustomResourceDefinitions, waits until they are served, and adds its
+        DeviceClasses."""
 
     @property
     def endpoint(self) -> str:

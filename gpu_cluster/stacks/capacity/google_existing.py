@@ -49,6 +49,16 @@ def cluster_findings(
         Finding(about=about, word="wrong", reason=reason)
         for about, _, reason in (line.partition(": ") for line in lines)
     ]
+    direct = [name for name, pool in gke_settings.pools.items() if pool.args.gpu_direct]
+    if cluster is not None and direct and not _dataplane(cluster):
+        reason = (
+            f"GKE gives nodes RDMA only in clusters with Dataplane V2, which {args.existing} has "
+            "not, and which only a new cluster can have; drop the key"
+        )
+        findings += [
+            Finding(about=f"gpuPools.{name}.gpuDirect", word="wrong", reason=reason)
+            for name in direct
+        ]
     policies = settings.training_jobs or settings.running["services"]
     if cluster is not None and policies and not _enforces(cluster):
         reason = (
@@ -69,8 +79,12 @@ def _enforces(row: Row) -> bool:
     """
     addon = (row.get("addonsConfig") or {}).get("networkPolicyConfig") or {}
     calico = (row.get("networkPolicy") or {}).get("enabled") and not addon.get("disabled")
-    dataplane = (row.get("networkConfig") or {}).get("datapathProvider")
-    return bool(calico) or dataplane == "ADVANCED_DATAPATH"
+    return bool(calico) or _dataplane(row)
+
+
+def _dataplane(row: Row) -> bool:
+    """Whether the cluster has Dataplane V2."""
+    return bool((row.get("networkConfig") or {}).get("datapathProvider") == "ADVANCED_DATAPATH")
 
 
 def kubeconfig_of(api: GoogleApi, settings: GkeSettings) -> str:

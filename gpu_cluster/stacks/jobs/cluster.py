@@ -41,6 +41,7 @@ class JobCluster:
         self.namespace = namespace
         self._core = kubernetes.client.CoreV1Api(client)
         self._networking = kubernetes.client.NetworkingV1Api(client)
+        self._resource = kubernetes.client.ResourceV1Api(client)
         self._custom = kubernetes.client.CustomObjectsApi(client)
 
     def published(self) -> Published:
@@ -205,6 +206,7 @@ class JobCluster:
         api, noun = {
             "ConfigMap": (self._core, "config_map"),
             "NetworkPolicy": (self._networking, "network_policy"),
+            "ResourceClaimTemplate": (self._resource, "resource_claim_template"),
         }[obj["kind"]]
         name = () if verb == "create" else (obj["metadata"]["name"],)
         call = getattr(api, f"{verb}_namespaced_{noun}")

@@ -13,6 +13,7 @@ from gpu_cluster.components.batch.published import Published
 from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.batch.training_spec import labels, spec
 from gpu_cluster.components.catalog import kubernetes as names
+from gpu_cluster.components.gpu.fabric import claim_template
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
 from gpu_cluster.components.gpu.running import among_themselves
 from gpu_cluster.components.schema.limits import refusal
@@ -35,7 +36,7 @@ class Job:
     name: str
     namespace: str
     before: list[Object]
-    """NetworkPolicy and ConfigMaps, in the order of their creation."""
+    """NetworkPolicy, ConfigMaps and ResourceClaimTemplate, in the order of their creation."""
     job_set: Object
 
 
@@ -132,6 +133,16 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
                     "data": dict(content),
                 }
                 for volume, content in contents.items()
+            ),
+            *(
+                {
+                    "apiVersion": "resource.k8s.io/v1",
+                    "kind": "ResourceClaimTemplate",
+                    "metadata": {"name": name, **metadata},
+                    "spec": claim_template(fabric),
+                }
+                for fabric in [args.claimed(pool)]
+                if fabric
             ),
         ],
         job_set={

@@ -59,7 +59,8 @@ class Plane:
         self.running = False
 
     def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
-        self.kinds = [kind["spec"]["names"]["kind"] for kind in kinds]
+        defined = [kind["spec"].get("names") for kind in kinds]  # a DeviceClass defines no kind
+        self.kinds = [names["kind"] for names in defined if names]
 
 
 class Engine:

@@ -73,6 +73,23 @@ def test_a_submitted_job_mounts_disks_that_its_nodes_attach(tmp_path: Path) -> N
         jobs_in(file, found, "default")
 
 
+def test_a_submitted_job_brings_the_template_of_its_claims(tmp_path: Path) -> None:
+    """In a pool with RDMA, under its own name, as a job of the stack does."""
+    found = published(
+        machineType="a3-ultragpu-8g", capacityType="spot", maxNodes=2, gpuDirect="rdma"
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": JOB}}))
+    (job,) = jobs_in(file, found, "default")
+    (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
+    assert (template["metadata"]["name"], template["metadata"]["namespace"]) == ("mine", "default")
+    (workers,) = job.job_set["spec"]["replicatedJobs"]
+    pod = workers["template"]["spec"]["template"]["spec"]
+    assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "mine"
+    (other,) = jobs_in(file, published(), "default")
+    assert "ResourceClaimTemplate" not in {row["kind"] for row in other.before}
+
+
 def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> None:
     """Of a queued pool, as a job of the stack does; of another, nothing."""
     asks = AllAtOnce(provisioning_class="c", parameters={"maxRunDurationSeconds": "86400"})

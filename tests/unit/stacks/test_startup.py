@@ -80,8 +80,8 @@ def test_the_parts_add_up_to_the_time_until_the_containers_had_started() -> None
     assert found["images"] == [pull]
     order = [step["what"].split(":")[0] for step in found["timeline"]]
     assert order == [
-        "FailedScheduling", "TriggeredScaleUp", "node registered", "node Ready", "bound to node gpu-1",
-        "Scheduled", "Pulling", "Pulled", "Created", "Started",
+        "FailedScheduling", "TriggeredScaleUp", "node registered", "node Ready",
+        "bound to node gpu-1", "Scheduled", "Pulling", "Pulled", "Created", "Started",
         "the last container had started",
         "the log has gpu-cluster-cuda-ready",
     ]  # fmt: skip

@@ -76,6 +76,8 @@ class NodePool(ContainerResource):
             body["initialNodeCount"] = count
         body["config"] = node_config(inputs.get("nodeConfig"), body.get("config"))
         body.setdefault("networkConfig", {})
+        if inputs.get("networkConfig"):  # ForceSendFields of expandNodeNetworkConfig
+            body["networkConfig"].setdefault("enablePrivateNodes", False)
         if scaling := _scaling(inputs):
             body["autoscaling"] = scaling
         return body

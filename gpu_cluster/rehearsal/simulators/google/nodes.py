@@ -25,6 +25,7 @@ from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
 from gpu_cluster.rehearsal.simulators.google.container.node_features import (
     FEATURES,
     NO_PLUGIN_LABEL,
+    claimable,
     driver_version,
     first_gpu,
     gke_sharing,
@@ -63,6 +64,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         labels=_labels(state, cluster.state),
         taints=tuple(_taints(state)),
         capacity=_capacity(state),
+        devices=claimable(state),
     )
     disabled = driver_version(config) == "INSTALLATION_DISABLED"
     own_plugin = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"

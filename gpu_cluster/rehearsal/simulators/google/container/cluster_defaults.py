@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.components.catalog.gke import meets
 from gpu_cluster.rehearsal.simulators.google.container.locations import channel_of, version_in
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import complete_config
 from gpu_cluster.rehearsal.simulators.google.state import CloudState
@@ -22,6 +23,7 @@ MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The resource definitions that managed Prometheus adds to a cluster."""
 _GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
 _COMPUTE_CLASS = MANAGED_PROMETHEUS.with_name("compute_class.yaml")
+_DEVICE_CLASS = MANAGED_PROMETHEUS.with_name("device_class.yaml")
 _PROVISIONING_REQUEST = MANAGED_PROMETHEUS.with_name("provisioning_request.yaml")
 # The defaults of a new cluster (docs.cloud.google.com, "About GKE logs", "Available metrics", and
 # the reference of AddonsConfig; read 2026-11-21).
@@ -156,7 +158,8 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Defines ComputeClass and ProvisioningRequest always; managed Prometheus unless it is
-    disabled, and on Autopilot always; the Gateway API if it is enabled."""
+    disabled, and on Autopilot always; the Gateway API if it is enabled; the DeviceClass of RDMA
+    interfaces in versions that have it."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
     files = [_COMPUTE_CLASS, _PROVISIONING_REQUEST]
@@ -164,6 +167,8 @@ def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
         files.append(MANAGED_PROMETHEUS)
     if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):
         files.append(_GATEWAY_API)
+    if meets(state["currentMasterVersion"], ("1.34.1-gke.1829001",)) is not False:
+        files.append(_DEVICE_CLASS)
     cloud.control_plane.define([kind for file in files for kind in _kinds(file)])
 
 

@@ -10,6 +10,7 @@ from gpu_cluster.components.catalog.gke import (
     MIN_SHARED_CLIENTS,
     SHARING_STRATEGIES,
     Accelerator,
+    meets,
 )
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeTaint
 from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
@@ -30,6 +31,11 @@ GPU_RESOURCE = "nvidia.com/gpu"
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
 CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
+DRIVER_LABEL = "cloud.google.com/gke-networking-dra-driver"
+NETWORKS = {"a3-highgpu-8g": 0, "a3-megagpu-8g": 0, "a3-ultragpu-8g": 8, "a4-highgpu-8g": 8,
+            "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 8}  # fmt: skip
+"""Machine type whose networks GKE sets up -> RDMA interfaces: GoogleCloudPlatform/
+cluster-autoscaler 7d250507, pkg/cloudprovider/gke/machinetypes/dranet.go."""
 
 Pool = Mapping[str, Any]
 """A `NodePool` with GKE's defaults."""
@@ -190,9 +196,42 @@ def _queued_taint(pool: Pool) -> Iterator[NodeTaint]:
         yield NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
 
 
+def _check_networks(pool: Pool) -> None:
+    """The networks that GKE creates itself: docs.cloud.google.com/kubernetes-engine/docs/how-to/
+    config-auto-net-for-accelerators, as quoted in GKE's release notes of 2026-04-20."""
+    profile = pool["networkConfig"].get("acceleratorNetworkProfile")
+    if not profile:
+        return
+    if profile != "auto":
+        raise bad_request(f"networkConfig.acceleratorNetworkProfile '{profile}' is not 'auto'")
+    machine = pool["config"]["machineType"].removesuffix("-nolssd")
+    if machine not in NETWORKS:
+        raise bad_request(
+            f"networkConfig.acceleratorNetworkProfile is not supported for {machine}: machine "
+            f"types that have it: {', '.join(NETWORKS)}"
+        )
+    if len(pool["locations"]) != 1:
+        raise bad_request("networkConfig.acceleratorNetworkProfile needs exactly one zone")
+
+
+def _network_labels(pool: Pool) -> dict[str, str]:
+    profile = pool["networkConfig"].get("acceleratorNetworkProfile")
+    return {"gke.networks.io/accelerator-network-profile": profile} if profile else {}
+
+
+def claimable(pool: Pool) -> dict[str, int]:
+    """DeviceClass -> how many of its devices GKE's DRANET offers on a node of the pool."""
+    profile = pool["networkConfig"].get("acceleratorNetworkProfile")
+    enabled = pool["config"].get("labels", {}).get(DRIVER_LABEL) == "true"
+    old = meets(pool["version"], ("1.34.1-gke.1829001",)) is False
+    rdma = NETWORKS.get(pool["config"]["machineType"].removesuffix("-nolssd"), 0)
+    return {"mrdma.google.com": rdma} if profile and enabled and rdma and not old else {}
+
+
 FEATURES = (
     Feature(check=_check_gpus, labels=_gpu_labels, capacity=_gpus),
     Feature(check=_check_provisioning, labels=_provisioning_labels, taints=_queued_taint),
     Feature(check=check_ssds, labels=ssd_labels),
     Feature(check=check_node_settings),
+    Feature(check=_check_networks, labels=_network_labels),
 )

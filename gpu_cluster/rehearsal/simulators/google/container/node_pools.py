@@ -91,6 +91,10 @@ def check_new_pool(cloud: CloudState, cluster: CloudResource, state: dict[str, A
         raise bad_request(
             "workloadMetadataConfig.mode GKE_METADATA needs workloadIdentityConfig of the cluster"
         )
+    datapath = cluster.state["networkConfig"].get("datapathProvider")
+    profile = state["networkConfig"].get("acceleratorNetworkProfile")
+    if profile and datapath != "ADVANCED_DATAPATH":
+        raise bad_request("acceleratorNetworkProfile needs GKE Dataplane V2 in the cluster")
     node_pool_rules.check_node_pool(state)
 
 
