@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..access.service_accounts import BucketDriver
+from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..gpu.pod_args import Auxiliary
 from ..schema.decode import camel, decode
@@ -19,14 +20,14 @@ from .batch_args import BatchArgs, QueueArgs
 SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
     ("", ("configmaps",), ("get", "create", "patch", "delete")),
     ("networking.k8s.io", ("networkpolicies",), ("get", "create", "patch", "delete")),
-    ("jobset.x-k8s.io", ("jobsets",), ("get", "list", "create", "delete")),
-    ("kueue.x-k8s.io", ("workloads",), ("list",)),
+    (names.JOB_SET_GROUP, ("jobsets",), ("get", "list", "create", "delete")),
+    (names.KUEUE_GROUP, ("workloads",), ("list",)),
     ("", ("events", "pods"), ("list",)),
     ("", ("pods/log",), ("get",)),
 )
 """The permissions that `gpu-cluster job` needs in a namespace: API group, resources, verbs."""
 CLAIM = ("resource.k8s.io", ("resourceclaimtemplates",), ("get", "create", "patch", "delete"))
-"""That for jobs on a pool whose pods claim network adapters, likewise."""
+"""The permission for jobs on a pool whose pods claim network adapters, likewise."""
 SUBMIT_ROLE = "submit-jobs"
 CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""

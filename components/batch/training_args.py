@@ -109,7 +109,8 @@ class TrainingArgs(PodArgs):
         return pool.claimed_by(self.nodes, self.worker_gpus(pool))
 
     def uses_host(self, pool: GpuPool) -> bool:
-        """Likewise; NCCL's plugin for claimed adapters is in a directory of the host."""
+        """Whether workers mount a directory of their node, such as that of NCCL's plugin for the
+        adapters that they claim."""
         return PodArgs.uses_host(self, pool) or self.claimed(pool) is not None
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:

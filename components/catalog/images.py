@@ -52,8 +52,8 @@ EFA_PLUGIN: Final = Image(
 GIB_INSTALLER: Final = Image(
     repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib",
     tag="v1.1.2",
-    source="docs.cloud.google.com/ai-hypercomputer/docs/nccl/release-notes-x86, which alone has a "
-    "digest",
+    source="docs.cloud.google.com/ai-hypercomputer/docs/nccl/release-notes-x86, the only source "
+    "with a digest",
     read="2026-11-29",
 )
 """Google's plugin of NCCL for RDMA, gIB, with the script that copies it to a node."""

@@ -1058,8 +1058,8 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     def _check_images_on_local_disks(self, scaler: Scaler) -> None:
-        alone = self.os == "bottlerocket" and not SCALERS[scaler].node_groups
-        if self.image_pull and self.local_storage == "raid0" and alone:
+        launched = self.os == "bottlerocket" and not SCALERS[scaler].node_groups
+        if self.image_pull and self.local_storage == "raid0" and launched:
             # BottlerocketConfig.BootstrapCommandSettings of aws/karpenter-provider-aws,
             # pkg/providers/amifamily/bootstrap, read 2026-11-29.
             raise refuse("imagePull", self.image_pull)(

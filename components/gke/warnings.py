@@ -97,13 +97,14 @@ def training_warnings(
                 row.rdma_interfaces and row.accelerator == gpu_model.name
                 for row in catalog.MACHINE_TYPES.values()
             )
+            connectable = " or ".join(catalog.RDMA_MACHINES)
             lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
                 "which talk over one gVNIC, a fraction of the machine's bandwidth; "
                 + (
                     "set gpuDirect: rdma"
                     if able
-                    else "use one node, or a3-ultragpu-8g or a4-highgpu-8g with gpuDirect: rdma"
+                    else f"use one node, or {connectable} with gpuDirect: rdma"
                 )
             )
     return lines

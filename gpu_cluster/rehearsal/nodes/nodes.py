@@ -163,8 +163,9 @@ class Nodes:
         self._members: set[str] = set()
         """Nodes whose group has been recorded."""
         self._offered: dict[str, int] = {}
-        self._published: set[str] = set()
         """Node -> the number of GPUs it was last given."""
+        self._published: set[str] = set()
+        """Nodes whose ResourceSlice has been published."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
         """Pool whose machines another owner launches -> how many of its attempts are recorded."""

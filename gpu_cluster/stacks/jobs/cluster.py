@@ -15,7 +15,7 @@ from gpu_cluster.components.batch.published import CONFIG_MAP, KEY, Published, p
 from gpu_cluster.components.batch.training_spec import WORKERS
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.stacks.jobs.submitted import SUBMITTED, Job
-from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, asked, client_of, listed_items
+from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, Missing, asked, client_of, listed_items
 from gpu_cluster.stacks.outcome import CheckError
 
 Object = Mapping[str, Any]
@@ -104,12 +104,12 @@ class JobCluster:
                 if everywhere
                 else asked(custom.list_namespaced_custom_object, *kind, self.namespace, _PLURAL)
             )
+        except Missing:
+            raise CheckError(
+                "the cluster has no JobSet, which jobs need: set batch.jobSet: true in the "
+                "stack file, and run pulumi up"
+            ) from None
         except CheckError as error:
-            if "HTTP 404" in str(error):
-                raise CheckError(
-                    "the cluster has no JobSet, which jobs need: set batch.jobSet: true in the "
-                    "stack file, and run pulumi up"
-                ) from None
             denied = "not allowed" in str(error)
             place = "all namespaces" if everywhere else f"namespace {self.namespace}"
             fix = f" in {place}; give --namespace, that of your queue"

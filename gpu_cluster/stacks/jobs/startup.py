@@ -10,7 +10,7 @@ import kubernetes.client
 
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.stacks.jobs.cluster import JobCluster
-from gpu_cluster.stacks.live.cluster import Denied, asked, listed_items
+from gpu_cluster.stacks.live.cluster import Denied, Missing, asked, listed_items
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
 from gpu_cluster.stacks.table import table
 
@@ -65,7 +65,7 @@ def answer(cluster: JobCluster, name: str) -> Answer:
     queue = next((wait for row in workloads if (wait := queue_seconds(row, name))), None)
     if not pods and queue is None:
         raise CheckError(
-            f"namespace {namespace} has no pods of {name}: it has ended, or is no training job, "
+            f"namespace {namespace} has no pods of {name}: it has ended, or is not a training job, "
             "workload or service there; see gpu-cluster job list, or give another --namespace"
         )
     events = _listed(
@@ -248,11 +248,10 @@ def _listed(unknown: list[str], what: str, ask: Any, *given: str, **query: Any) 
     """The objects; none if the cluster has no such kind, or if they may not be listed."""
     try:
         return listed_items(asked(ask, *given, **query))
-    except CheckError as error:
-        if not isinstance(error, Denied) and "HTTP 404" not in str(error):
-            raise
-        if isinstance(error, Denied):
-            unknown.append(f"{what} ({error})")
+    except Missing:
+        return []
+    except Denied as error:
+        unknown.append(f"{what} ({error})")
         return []
 
 

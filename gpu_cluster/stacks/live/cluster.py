@@ -168,9 +168,13 @@ class Denied(CheckError):
     """The identity of the kubeconfig may not read this in the cluster."""
 
 
+class Missing(CheckError):
+    """The cluster does not have this object, or no such kind of object."""
+
+
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
     """The body of an answer, unparsed; raises CheckError if the cluster refuses or is silent,
-    Denied if a permission is missing, with the permission."""
+    Denied if a permission is missing, with the permission, and Missing for HTTP 404."""
     try:
         answer = ask(*given, _preload_content=False, _request_timeout=TIMEOUT_SECONDS, **query)
         body: bytes = answer.data  # The body is read only now: the connection may break.
@@ -180,7 +184,7 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
                 f"the cluster returned not allowed to look: HTTP 403 {error.reason}{_said(error)}"
             ) from None
         denied = "not allowed to look: " if error.status == 401 else ""
-        raise CheckError(
+        raise (Missing if error.status == 404 else CheckError)(
             f"the cluster returned {denied}HTTP {error.status} {error.reason}"
         ) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
