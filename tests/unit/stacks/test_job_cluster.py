@@ -326,6 +326,11 @@ def test_the_start_of_a_job_is_told_without_rights_beyond_its_namespace(
     )
     assert "unknown: nodes (the cluster returned not allowed to look: HTTP 403" in text
     assert "unknown: images" not in text
+    # A cluster with neither Karpenter nor Kueue has no such kinds, and nothing is unknown for that.
+    server.refused = {("GET", "karpenter.sh/v1/nodeclaims"): 404, ("GET", WORKLOADS): 404}
+    server.objects["v1/nodes/gpu-1"] = {"metadata": WORKER["metadata"]}
+    code, document, text = startup(cluster, "first")
+    assert (code, document["queue"], document["unknown"]) == (0, None, [])
 
 
 GONE = (
