@@ -183,7 +183,7 @@ class Rehearsal:
         """Runs `up` and watches the cluster: a workload that can never become ready ends it."""
         sandbox, self.up_began = self.sandbox, self.sandbox.event_log.now
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
-        permanent: dict[str, float] = {}
+        permanent: dict[str, tuple[float, int]] = {}
         patience = 5 * settle_seconds()
         if self._platform.cloud == "aws":  # Its program pauses until credentials are effective.
             patience = max(patience, EFFECTIVE_SECONDS + settle_seconds())
@@ -240,7 +240,7 @@ class Rehearsal:
         """Waits until the workloads have reached their state or are `excused`, and the nodes of
         their pods have been seen."""
         began = time.monotonic()
-        permanent: dict[str, float] = {}
+        permanent: dict[str, tuple[float, int]] = {}
         while waiting := [name for name in self._waiting(workloads) if not excused(name)]:
             if lines := self._permanent(waiting, permanent):
                 raise Failure(*lines, *self._reasons())
@@ -452,21 +452,26 @@ class Rehearsal:
         pods = self.sandbox.cluster_cache.pods
         return [w for w in workloads if not reached(w, self._item(w), pods)]
 
-    def _permanent(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
-        """The diagnoses that have lasted long enough; `since` records when each was first seen."""
+    def _permanent(self, waiting: list[Workload], since: dict[str, tuple[float, int]]) -> list[str]:
+        """The diagnoses that have lasted long enough; `since` records when each was first seen.
+        Long enough is also a whole turn of the nodes, which may record the cause, or remove it."""
         snapshot = self.sandbox.snapshot()
-        now = time.monotonic()
+        now, turns = time.monotonic(), self.sandbox.nodes.turns
         messages = set()
         for workload in waiting:
             item = self._item(workload)
             diagnosis = why_not(workload, item, snapshot)
             if diagnosis.permanent and not reached(workload, item, snapshot.pods):
                 messages.add(diagnosis.message)
-                since.setdefault(diagnosis.message, now)
+                since.setdefault(diagnosis.message, (now, turns))
         for message in [message for message in since if message not in messages]:
             del since[message]
         settle = settle_seconds()
-        return [message for message, first in since.items() if now - first >= settle]
+        return [
+            message
+            for message, (first, turn) in since.items()
+            if now - first >= settle and turns >= turn + 2
+        ]
 
     def _placement_verified(self) -> str:
         """Checks that GPU pods run on nodes with the right GPUs, which joined in time, and that

@@ -110,6 +110,8 @@ class Nodes:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
+        self.turns = 0
+        """How often it has read the cluster and done, or recorded, what follows."""
         self.refusals: dict[str, str] = {}
         """Group -> why the cloud would not start another node in it."""
         self.outdated: dict[str, NodeGroup] = {}
@@ -285,6 +287,7 @@ class Nodes:
                 self._drain(found)
                 self._attachments.follow(self._followed())
                 self._passed_over.turn(self._nodes, self._pods)
+                self.turns += 1
             except ApiError as error:
                 if error.status not in (404, 409):  # outdated by a change that is about to arrive
                     self._event_log.record("node", "nodes", "error", message=str(error))
