@@ -15,7 +15,14 @@ from gpu_cluster.components.batch.published import CONFIG_MAP, KEY, Published, p
 from gpu_cluster.components.batch.training_spec import WORKERS
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.stacks.jobs.submitted import SUBMITTED, Job
-from gpu_cluster.stacks.live.cluster import TIMEOUT_SECONDS, Missing, asked, client_of, listed_items
+from gpu_cluster.stacks.live.cluster import (
+    TIMEOUT_SECONDS,
+    Denied,
+    Missing,
+    asked,
+    client_of,
+    listed_items,
+)
 from gpu_cluster.stacks.outcome import CheckError
 
 Object = Mapping[str, Any]
@@ -109,11 +116,9 @@ class JobCluster:
                 "the cluster has no JobSet, which jobs need: set batch.jobSet: true in the "
                 "stack file, and run pulumi up"
             ) from None
-        except CheckError as error:
-            denied = "not allowed" in str(error)
+        except Denied as error:
             place = "all namespaces" if everywhere else f"namespace {self.namespace}"
-            fix = f" in {place}; give --namespace, that of your queue"
-            raise CheckError(f"{error}{fix if denied else ''}") from None
+            raise Denied(f"{error} in {place}; give --namespace, that of your queue") from None
 
     def cancel(self, name: str) -> None:
         """Deletes a job that was submitted, and its pods. Raises CheckError for any other job."""
