@@ -10,6 +10,7 @@ from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, ResolvedPool
 from .classes import bought, common_spec
 from .cluster_args import GkeClusterArgs
+from .disk_image import of_class
 from .pool_args import Capacity, GkeGpuNodePoolArgs
 
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
@@ -52,6 +53,8 @@ def _priority(args: GkeGpuNodePoolArgs, zones: Iterable[str], way: Capacity) -> 
     # ("Auto-create node pools to consume reservations").
     if args.ssds and (args.local_storage or way == "reservation"):
         storage["localSSDCount"] = args.ssds
+    if args.secondary_boot_disk:
+        storage["secondaryBootDisks"] = of_class(args.secondary_boot_disk)
     location: dict[str, Any] = {"locationPolicy": args.location_policy.upper()}
     rule: dict[str, Any] = {
         "machineType": args.machine_type,

@@ -39,6 +39,7 @@ from ..schema.rules import Fits, Order, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
+from .disk_image import DISK_IMAGE
 from .existing_args import AnyGkeClusterArgs
 from .machine_args import GkeGpuMachineArgs
 from .node_args import (
@@ -315,6 +316,22 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """Whether containers start while their images are loading. These must be in Artifact Registry,
     with the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
+    secondary_boot_disk: Annotated[
+        Annotated[str, DISK_IMAGE] | None,
+        OnChange("GPU pool"),
+        only(image_streaming=True)(
+            "needs imageStreaming, with which containerd reads images from it; set it, or drop the "
+            "key"
+        ),
+        Sent(
+            "NodePool nodeConfig.secondaryBootDisks[]",
+            "ComputeClass spec.priorities[].storage.secondaryBootDisks[]",
+        ),
+    ] = None
+    """A disk image with container images, from which each node gets a second disk, of the boot
+    disk's type and billed as it is: `global/images/NAME`, or `projects/PROJECT/global/images/NAME`.
+    Pods start without pulling those images. GKE's service agent needs `roles/compute.imageUser` in
+    another project. A new disk image is a new pool."""
     secure_boot: Annotated[
         bool | None,
         not_in_classes("the nodes of all compute classes have it", but=(True,)),

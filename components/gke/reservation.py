@@ -8,16 +8,16 @@ from ..schema.limits import matching, refusal
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 
-_NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
+NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """RFC 1035, which Compute Engine uses for all names."""
-_PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
+PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
 _PATH = re.compile(
-    rf"(?:projects/(?P<owner>{_PROJECT})/reservations/)?(?P<name>{_NAME})"
-    rf"(?:/reservationBlocks/(?P<block>{_NAME})(?:/reservationSubBlocks/(?P<sub_block>{_NAME}))?)?"
+    rf"(?:projects/(?P<owner>{PROJECT})/reservations/)?(?P<name>{NAME})"
+    rf"(?:/reservationBlocks/(?P<block>{NAME})(?:/reservationSubBlocks/(?P<sub_block>{NAME}))?)?"
 )
 """The format of GKE's `reservationAffinity.values`:
 https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
-_ID = re.compile(rf".*projects/({_PROJECT})/zones/[^/]+/reservations/({_NAME})")
+_ID = re.compile(rf".*projects/({PROJECT})/zones/[^/]+/reservations/({NAME})")
 
 
 def _of_compute(path: str) -> str | None:

@@ -65,6 +65,7 @@ COUNTERPARTS: Final[Mapping[str, tuple[str, ...]]] = {
         "resourceLabels": "labels",
         "restarts": "backoffLimit maxRestarts",
         "runtimeClassName": "runtimeClass",
+        "secondaryBootDisks": "secondaryBootDisk",
         "secretRef": "secret envFrom",
         "securityContext": "runAsUser",
         "securityGroupIds": "networkTags",

@@ -455,6 +455,36 @@ def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
     assert stack.pool(nodeConfig=off)["nodeConfig"]["gcfsConfig"] == {"enabled": False}
 
 
+@pytest.mark.parametrize(
+    ("disk", "streams", "says"),
+    [
+        ({"diskImage": "cuda"}, True, "diskImage 'cuda' is not a disk image"),
+        ({"diskImage": "global/images/cuda", "mode": "CONTAINER_IMAGE_CACHE"}, False,
+         "with mode CONTAINER_IMAGE_CACHE needs image streaming"),
+    ],
+    ids=["no image", "no streaming"],
+)  # fmt: skip
+def test_a_second_disk_comes_from_an_image(disk: dict[str, Any], streams: bool, says: str) -> None:
+    """Container images on it are read by the plugin of image streaming."""
+    stack = GoogleStack.with_cluster()
+    config = t4(secondaryBootDisks=[disk], gcfsConfig={"enabled": streams})
+    with pytest.raises(Refused, match=says):
+        stack.pool(nodeConfig=config)
+
+
+def test_a_second_disk_stays_as_it_is_and_its_change_replaces_the_pool() -> None:
+    """The provider replaces the pool; GKE changes no disk of a running node."""
+    stack = GoogleStack.with_cluster()
+    disk = {"diskImage": "global/images/cuda", "mode": "CONTAINER_IMAGE_CACHE"}
+    config = t4(secondaryBootDisks=[disk], gcfsConfig={"enabled": True})
+    assert stack.pool(nodeConfig=config)["nodeConfig"]["secondaryBootDisks"] == [disk]
+    other = disk | {"diskImage": "global/images/other"}
+    changed = pool(nodeConfig=config | {"secondaryBootDisks": [other]})
+    assert stack.diff(POOL, "gpu", changed)[0] == {
+        "nodeConfig.secondaryBootDisks[0].diskImage": "UPDATE_REPLACE"
+    }
+
+
 def test_a_name_that_is_too_long_shows_when_the_pool_is_made() -> None:
     """The API alone knows the rule, so that a preview takes it; automatic names count as well."""
     stack = GoogleStack.with_cluster()

@@ -1,5 +1,6 @@
 """Optional features of a `NodePool`, each with GKE's rules for it and its effect on nodes."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ NETWORKS = {"a3-highgpu-8g": 0, "a3-megagpu-8g": 0, "a3-ultragpu-8g": 8, "a4-hig
             "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 8}  # fmt: skip
 """Machine type whose networks GKE sets up -> RDMA interfaces: GoogleCloudPlatform/
 cluster-autoscaler 7d250507, pkg/cloudprovider/gke/machinetypes/dranet.go."""
+
+_DISK_IMAGE = re.compile("(projects/[a-z0-9.:-]+/)?global/images/[a-z]([-a-z0-9]*[a-z0-9])?")
 
 Pool = Mapping[str, Any]
 """A `NodePool` with GKE's defaults."""
@@ -196,6 +199,22 @@ def _queued_taint(pool: Pool) -> Iterator[NodeTaint]:
         yield NodeTaint(key="cloud.google.com/gke-queued", value="true", effect="NoSchedule")
 
 
+def _check_second_disks(pool: Pool) -> None:
+    """The requirements in GKE's "Use secondary boot disks to preload data or container images"
+    (read 2026-11-29)."""
+    config = pool["config"]
+    for disk in config.get("secondaryBootDisks") or ():
+        if not _DISK_IMAGE.fullmatch(image := str(disk.get("diskImage"))):
+            raise bad_request(f"secondaryBootDisks.diskImage '{image}' is not a disk image")
+        if disk.get("mode") == "CONTAINER_IMAGE_CACHE" and not (config.get("gcfsConfig") or {}).get(
+            "enabled"
+        ):
+            raise bad_request(
+                f"secondaryBootDisks.diskImage '{image}' with mode CONTAINER_IMAGE_CACHE needs "
+                "image streaming"
+            )
+
+
 def _check_networks(pool: Pool) -> None:
     """The networks that GKE creates itself: docs.cloud.google.com/kubernetes-engine/docs/how-to/
     config-auto-net-for-accelerators, as quoted in GKE's release notes of 2026-04-20."""
@@ -233,5 +252,6 @@ FEATURES = (
     Feature(check=_check_provisioning, labels=_provisioning_labels, taints=_queued_taint),
     Feature(check=check_ssds, labels=ssd_labels),
     Feature(check=check_node_settings),
+    Feature(check=_check_second_disks),
     Feature(check=_check_networks, labels=_network_labels),
 )
