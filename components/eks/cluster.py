@@ -49,6 +49,8 @@ class EksCluster(pulumi.ComponentResource):
     reachable: Sequence[pulumi.Resource]
     """Those of them without which the Kubernetes provider does not reach the cluster."""
     kubeconfig: pulumi.Output[str]
+    vpc: pulumi.Output[str]
+    """The ID of its VPC."""
     security_groups: Sequence[pulumi.Input[str]]
     """The security group that EKS creates with the cluster, for its nodes."""
     site: NodeGroupSite
@@ -97,6 +99,7 @@ class EksCluster(pulumi.ComponentResource):
             cluster=self.control_plane.name,
             control_plane=self.control_plane,
             subnets=self.network.private_subnets,
+            own_group=self.control_plane.vpc_config.cluster_security_group_id,
             node_role=self.node_role.arn,
             depends_on=self.before_nodes,
         )
@@ -106,6 +109,7 @@ class EksCluster(pulumi.ComponentResource):
         self.reachable = [*(system or running), *access]
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones
+        self.vpc = self.control_plane.vpc_config.vpc_id
         self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})

@@ -35,7 +35,7 @@ def interfaces(
 
 
 def security_group(
-    name: str, control_plane: aws.eks.Cluster, parent: pulumi.Resource | None
+    name: str, vpc: pulumi.Input[str], parent: pulumi.Resource | None
 ) -> aws.ec2.SecurityGroup:
     """A group that admits all traffic from and to itself. EFA's is not IP, and passes only by rules
     that name the group; EKS's own has both since 2025, that of an older cluster lacks the second.
@@ -43,7 +43,7 @@ def security_group(
     return aws.ec2.SecurityGroup(
         name,
         description="EFA traffic between the nodes of GPU pools",
-        vpc_id=control_plane.vpc_config.vpc_id,
+        vpc_id=vpc,
         ingress=[{"protocol": "-1", "from_port": 0, "to_port": 0, "self": True}],
         egress=[{"protocol": "-1", "from_port": 0, "to_port": 0, "self": True}],
         tags={"Name": name, **ownership.aws_tags()},

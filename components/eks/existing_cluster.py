@@ -33,6 +33,10 @@ class EksExistingCluster(pulumi.ComponentResource):
     zones: Mapping[str, pulumi.Input[str]]
     node_role: EksRole | None
     """The role of the stack's nodes; None if the cluster's owner provides it."""
+    vpc: pulumi.Output[str] | None = None
+    """The ID of its VPC; None if the cluster is not read."""
+    own_group: pulumi.Output[str] | None = None
+    """The security group that EKS created with the cluster; likewise."""
     security_groups: Sequence[pulumi.Input[str]]
     """The security groups of its nodes; empty if EKS's default for node groups applies."""
     before_nodes: list[pulumi.Resource]
@@ -67,9 +71,10 @@ class EksExistingCluster(pulumi.ComponentResource):
                 f"give the name of an EKS cluster in {provider.region} that you may read",
             )
             reached = existing.apply(lambda cluster: _fitting(args, cluster, provider.region))
+            self.vpc = existing.vpc_config.vpc_id
+            self.own_group = existing.vpc_config.cluster_security_group_id
             if SCALERS[args.scaler].in_cluster and not self.security_groups:
-                group = existing.apply(lambda cluster: cluster.vpc_config.cluster_security_group_id)
-                self.security_groups = [group]
+                self.security_groups = [self.own_group]
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig(
@@ -87,6 +92,7 @@ class EksExistingCluster(pulumi.ComponentResource):
                 control_plane=None,
                 subnets=self.subnets,
                 security_groups=self.security_groups,
+                own_group=self.own_group,
                 node_role=self.node_role.arn,
                 depends_on=self.before_nodes,
             )

@@ -49,7 +49,9 @@ class NodeGroupSite:
     """The ARN of the role of the nodes."""
     depends_on: Sequence[pulumi.Resource]
     security_groups: Sequence[pulumi.Input[str]] = ()
-    """If empty, the one that EKS creates with the cluster."""
+    """If empty, `own_group`."""
+    own_group: pulumi.Input[str] | None = None
+    """The one that EKS creates with the cluster; None if an existing cluster is not read."""
     placement_groups: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Pool -> the name of its placement group, of those that have one."""
 
@@ -80,7 +82,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         path = f"gpuPools.{self.pool.name}"
         own_image = args.ami_id is not None
         groups = [
-            *(site.security_groups or _groups_of(site.control_plane)),
+            *(site.security_groups or ([site.own_group] if site.own_group else [])),
             *args.security_group_ids,
         ]
         template = aws.ec2.LaunchTemplate(
@@ -216,11 +218,6 @@ def _warm_pool_config(warm_pool: EksWarmPoolArgs | None) -> NodeGroupWarmPoolCon
         "pool_state": warm_pool.pool_state.upper(),
         "reuse_on_scale_in": warm_pool.reuse_on_scale_in,
     }
-
-
-def _groups_of(control_plane: aws.eks.Cluster | None) -> list[pulumi.Input[str]]:
-    """The security group that EKS creates with the cluster."""
-    return [control_plane.vpc_config.cluster_security_group_id] if control_plane else []
 
 
 def _block(args: EksGpuNodeGroupArgs) -> bool:

@@ -38,8 +38,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         eks = EksExistingCluster(args.name, args, provider=provider, opts=top)
     efa = [pool.pool for pool in settings.pools.values() if pool.args.efa]
     nodes = settings
-    if efa and eks.control_plane:
-        group = security_group(f"{args.name}-efa", eks.control_plane, eks)
+    if efa:
+        assert eks.vpc is not None, "checked when the pools are resolved"
+        group = security_group(f"{args.name}-efa", eks.vpc, eks)
         nodes = replace(settings, pools=with_group(settings.pools, group))
     groups = _node_groups(nodes, eks.site, top) if scaler.node_groups and eks.site else []
     access = None

@@ -875,9 +875,11 @@ class EksGpuNodeGroupArgs(Checked):
                 )
 
     def _check_one_zone(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
-        if self.efa and isinstance(cluster, EksExistingClusterArgs):
+        unread = isinstance(cluster, EksExistingClusterArgs) and cluster.endpoint is not None
+        if self.efa and unread:
             raise refuse("efa")(
-                "is supported only on clusters that the stack creates; drop the key"
+                "needs a security group in the cluster's VPC, which is not read if "
+                "cluster.endpoint is given; drop cluster.endpoint, or the key"
             )
         setting, words = (
             ("efa", "EFA connects only nodes")

@@ -38,6 +38,7 @@ FOUND: Mapping[str, Any] = {
         {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": False}
     ],
     "kubernetesNetworkConfigs": [{"ipFamily": "ipv4"}],
+    "vpcConfig": {"vpcId": "vpc-platform", "clusterSecurityGroupId": "sg-eks"},
 }  # fmt: skip
 
 
@@ -111,6 +112,32 @@ def test_the_nodes_have_the_security_groups_that_are_named() -> None:
     assert template.inputs["vpcSecurityGroupIds"] == ["sg-0123456789abcdef0"]
     template = declare(**REACHED).one("aws:ec2/launchTemplate:LaunchTemplate")
     assert "vpcSecurityGroupIds" not in template.inputs
+
+
+@pytest.mark.parametrize(
+    ("named", "groups"), [([], ["sg-eks"]), (["sg-0123456789abcdef0"], ["sg-0123456789abcdef0"])]
+)
+@pytest.mark.parametrize("scaler", ["cluster-autoscaler", "karpenter"])
+def test_adapters_have_a_group_of_the_stack_in_the_cluster_s_vpc(
+    monkeypatch: pytest.MonkeyPatch, named: list[str], groups: list[str], scaler: str
+) -> None:
+    """Beside those of the nodes, or else the one that EKS created with the cluster."""
+    monkeypatch.setattr(recording.Answers, "call", lambda *_: dict(FOUND))
+    network = EksExistingNetworkArgs(subnet_ids=NETWORK.subnet_ids, security_group_ids=named)
+    own: dict[str, Any] = {"karpenter_node_role": "Nodes"} if scaler == "karpenter" else {}
+    pool = EksGpuNodeGroupArgs(instance_types=["g5.8xlarge"], efa=True)
+    stack = declare(pools={"train-gpu": pool}, scaler=scaler, network=network, **own)
+    group = stack.one("aws:ec2/securityGroup:SecurityGroup", "platform-efa")
+    assert group.inputs["vpcId"] == "vpc-platform"
+    if own:
+        terms = custom(stack, "EC2NodeClass")["securityGroupSelectorTerms"]
+        assert [term["id"] for term in terms] == [*groups, "platform-efa-id"]
+    else:
+        template = stack.one("aws:ec2/launchTemplate:LaunchTemplate")
+        found = [row["securityGroups"] for row in template.inputs["networkInterfaces"]]
+        assert found == [[*groups, "platform-efa-id"]] * 2
+    names = [item.inputs["metadata"]["name"] for item in stack.of("kubernetes:apps/v1:DaemonSet")]
+    assert "aws-efa-k8s-device-plugin" in names
 
 
 LOADERS = EksCpuPoolArgs(instance_types=["m7i.xlarge"], labels={"role": "loader"})

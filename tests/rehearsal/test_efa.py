@@ -11,6 +11,7 @@ import yaml
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.aws.network_interfaces import adapters
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
@@ -62,6 +63,58 @@ def test_a_job_on_two_machines_runs_with_their_adapters(tmp_path: Path, scaler: 
         nothing_stays(rehearsal)
 
 
+def in_existing(config: dict[str, Any]) -> None:
+    """The same in a cluster of another owner, whose VPC and security group are read."""
+    two_machines()(config)
+    cluster = config["gpu-cluster:cluster"]
+    cluster.pop("endpoint")
+    cluster.pop("certificateAuthority")
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    pool.pop("zones")
+    pool |= {"subnetIds": ["subnet-0aaaaaaaaaaaaaaa1"], "nodeRepair": {"enabled": False}}
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["alone", "its owner has the plugin"])
+def test_a_job_runs_with_adapters_in_an_existing_cluster(tmp_path: Path, second: bool) -> None:
+    """The security group is in its owner's VPC, and deleted with the stack. A second plugin that
+    tolerates everything is named."""
+    inventory = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
+    if second:
+        inventory.setdefault("objects", []).append(yaml.safe_load(OWNERS_PLUGIN))
+    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(inventory))
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "on-eks", tmp_path / "sandbox", configured(in_existing),
+            options=SandboxOptions(job_seconds=2, inventories=tmp_path),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        ready = rehearsal.run_until_ready()
+        if second:
+            assert any("efa on one node" in line for line in rehearsal.failures)
+            return
+        assert ready, rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        steps = {step.name: step.detail for step in rehearsal.steps}
+        assert steps["idempotency"] == "no changes"
+        assert steps["leak check"].endswith("nothing left in the cluster, which still exists")
+
+
+OWNERS_PLUGIN = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: { name: efa-plugin, namespace: kube-system }
+spec:
+  selector: { matchLabels: { app: efa-plugin } }
+  template:
+    metadata: { labels: { app: efa-plugin } }
+    spec:
+      tolerations: [{ operator: Exists }]
+      containers: [{ name: efa, image: example.com/eks/aws-efa-k8s-device-plugin:v0.5.30 }]
+      volumes:
+        - { name: sockets, hostPath: { path: /var/lib/kubelet/device-plugins } }
+        - { name: devices, hostPath: { path: /dev/infiniband } }
+"""
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 RESOURCE = "k8s.io/cluster-autoscaler/node-template/resources/vpc.amazonaws.com/efa"
 _tag = changed(

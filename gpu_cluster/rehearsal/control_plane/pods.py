@@ -1,6 +1,6 @@
 """Small queries on pods and nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from gpu_cluster.components.kube import gpu_daemons
@@ -111,6 +111,16 @@ def claims_efa(pod: Mapping[str, Any]) -> str:
         f"{full_name(pod)} gives every pod with a GPU all EFA devices of its node, whatever it "
         "requests: MOFED_ENABLED is not false"
     )
+
+
+def second_efa_plugin(pods: Sequence[Mapping[str, Any]]) -> str:
+    """Which pods of a node offer the same adapters, if there are several; empty otherwise. Each
+    plugin listens on the same socket of the kubelet's directory, and removes the other's
+    (aws/eks-charts, aws-efa-k8s-device-plugin v0.5.30)."""
+    plugins = sorted(full_name(pod) for pod in pods if serves_efa(pod))
+    if len(plugins) < 2:
+        return ""
+    return f"{' and '.join(plugins)} are two device plugins for vpc.amazonaws.com/efa on one node"
 
 
 def installs_gib(pod: Mapping[str, Any]) -> bool:

@@ -33,6 +33,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     is_device_plugin,
     is_ready,
     is_starting,
+    second_efa_plugin,
     serves_efa,
 )
 from gpu_cluster.rehearsal.control_plane.watch import Change, Watcher
@@ -708,7 +709,7 @@ class Nodes:
         pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name and is_ready(pod)]
         wanted = count if holds(node, "Ready") and any(map(serves_efa, pods)) else "0"
         if wanted != "0":
-            faults = [group.efa_fault, *map(claims_efa, pods)]
+            faults = [group.efa_fault, *map(claims_efa, pods), second_efa_plugin(pods)]
             for fault in filter(None, faults):
                 self._event_log.finding(group.name, f"pool {group.name}: {fault}")
         if wanted != has:
