@@ -4,8 +4,8 @@ Labels, taints, tolerations, selectors, autoscaler tags and the exported contrac
 from one `GpuPool`; no value of it is written down twice.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from .access.service_accounts import BucketDriver, ServiceAccountArgs
@@ -338,6 +338,28 @@ class ResolvedPool(Generic[Args]):
     """Zones, or IDs of an existing VPC's subnets, in which its nodes may be."""
     warnings: Sequence[str] = ()
     """Warnings about it, one line each, starting with the key's path."""
+    fallback: Sequence["ResolvedPool[Args]"] = ()
+    """The pool as each entry of its order of fallback has it; empty without an order."""
+
+    @property
+    def choices(self) -> Sequence["ResolvedPool[Args]"]:
+        """Those of its order, or only itself."""
+        return self.fallback or (self,)
+
+
+def all_places(choices: Iterable[ResolvedPool[Any]]) -> tuple[str, ...]:
+    """The zones or subnets in which nodes of any of the choices may be."""
+    return tuple(dict.fromkeys(place for choice in choices for place in choice.places))
+
+
+def smallest(pool: GpuPool, choices: Sequence[GpuPool]) -> GpuPool:
+    """The pool with the room of its smallest nodes, so that each choice can run its pods."""
+    rooms: dict[str, Any] = {
+        name: None if None in amounts else min(amounts)
+        for name in ("cpu_millis", "memory_mib", "disk_mib")
+        for amounts in [[getattr(choice, name) for choice in choices]]
+    }
+    return replace(pool, **rooms)
 
 
 def resolved(

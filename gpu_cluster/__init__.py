@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .components.eks.cpu_pool_args import EksCpuPoolArgs as EksCpuPoolArgs
     from .components.eks.existing_args import EksExistingClusterArgs as EksExistingClusterArgs
     from .components.eks.existing_args import EksExistingNetworkArgs as EksExistingNetworkArgs
+    from .components.eks.fallback_args import EksFallbackArgs as EksFallbackArgs
     from .components.eks.karpenter_args import EksKarpenterArgs as EksKarpenterArgs
     from .components.eks.karpenter_args import EksPoolKarpenterArgs as EksPoolKarpenterArgs
     from .components.eks.network_args import EksNetworkArgs as EksNetworkArgs
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from .components.gke.cpu_pool_args import GkeCpuPoolArgs as GkeCpuPoolArgs
     from .components.gke.existing_args import GkeExistingClusterArgs as GkeExistingClusterArgs
     from .components.gke.existing_args import GkeExistingNetworkArgs as GkeExistingNetworkArgs
+    from .components.gke.fallback_args import (
+        GkeAutopilotFallbackArgs as GkeAutopilotFallbackArgs,
+    )
+    from .components.gke.fallback_args import GkeFallbackArgs as GkeFallbackArgs
     from .components.gke.maintenance_args import GkeMaintenanceArgs as GkeMaintenanceArgs
     from .components.gke.maintenance_args import (
         GkeMaintenanceExclusionArgs as GkeMaintenanceExclusionArgs,

@@ -18,7 +18,7 @@ from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import unsupported
 from gpu_cluster.components.schema.decode import camel, type_hints
-from gpu_cluster.components.schema.limits import Example, unwrapped
+from gpu_cluster.components.schema.limits import Example, unwrapped, words
 from gpu_cluster.components.schema.outputs import NAMED, OUTPUT
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.tools.sections import REFERENCE, fill, table
@@ -127,11 +127,16 @@ def _tables(tables: Mapping[str, type]) -> str:
     parts = []
     first = next(iter(tables.values()))
     for title, kind in tables.items():
-        hidden = {f"`{key}`" for key in refused(first, kind)}
-        rows = [row for row in _rows(kind, "") if row[0] not in hidden]
+        hidden = refused(first, kind)
+        rows = [row for row in _rows(kind, "") if _outer(row[0].strip("`")) not in hidden]
         parts.append(f"## {title}\n")
         parts += [*table(("key", "type", "default", "meaning"), rows), ""]
     return "\n".join(parts)
+
+
+def _outer(key: str) -> str:
+    """The first key of a path such as `fallback[].zones`."""
+    return key.partition(".")[0].removesuffix("[]")
 
 
 def refused(cluster: type, pool: type) -> set[str]:
@@ -204,9 +209,12 @@ def blocks(platform: str) -> Mapping[str, type]:
 def settings_of(platform: str) -> Iterator[Setting]:
     """All keys of a stack on the platform, such as `cluster.name`, `gpuPools.maxNodes`."""
     own = PLATFORMS[platform].settings
-    hidden = {f"gpuPools.{key}" for key in refused(own.CLUSTER, own.POOL)}
+    hidden = refused(own.CLUSTER, own.POOL)
     for key, kind in blocks(platform).items():
-        yield from (setting for setting in settings(kind, f"{key}.") if setting.key not in hidden)
+        for setting in settings(kind, f"{key}."):
+            inner = setting.key.removeprefix("gpuPools.")
+            if key != "gpuPools" or _outer(inner) not in hidden:
+                yield setting
 
 
 def choices(hint: Any) -> tuple[Any, ...]:
@@ -250,9 +258,9 @@ def meanings(kind: type) -> Mapping[str, str]:
 
 
 def plain(hint: Any) -> Any:
-    """A type without `| None`."""
+    """A type without `| None`; of a word or a map, the map."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+        *_, hint = [part for part in typing.get_args(hint) if part is not types.NoneType]
     return hint
 
 
@@ -263,7 +271,7 @@ def nested(hint: Any) -> tuple[type | None, str]:
     for suffix, kind in (
         ("", hint),
         (".<name>", inner[-1] if origin is Mapping else None),
-        ("[]", inner[0] if origin is Sequence else None),
+        ("[]", plain(inner[0]) if origin is Sequence else None),
     ):
         if dataclasses.is_dataclass(kind):
             return typing.cast("type", kind), suffix
@@ -271,6 +279,8 @@ def nested(hint: Any) -> tuple[type | None, str]:
 
 
 def _type(hint: Any) -> str:
+    if allowed := words(hint):
+        return f"{_type(allowed)} or maps"
     hint, marks = unwrapped(hint)
     if OUTPUT in marks:
         return "string or output"
@@ -289,8 +299,8 @@ def _type(hint: Any) -> str:
 
 
 def _plural(hint: Any) -> str:
-    word = _type(hint).replace(" or", "s or")
-    return word if word.startswith("`") else f"{word}s"
+    word = _type(hint)
+    return word if word.startswith("`") else f"{word.replace(' or', 's or')}s"
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:

@@ -95,6 +95,8 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "flex-start-queued": ("1.32.2-gke.1652000",),
         "consolidation-delay": ("1.34.1-gke.2364000",),
         "compute-class-node-labels": ("1.34.1-gke.3084002",),
+        # docs.cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass, 2026-11-29.
+        "compute-class-location": ("1.33.1-gke.1545000",),
         "autopilot-gpu-pods-share-a-machine": ("1.29.2-gke.1355000",),
         "managed-dranet": ("1.34.1-gke.1829001",),
         "gpudirect-tcpx": ("1.27.16-gke.2874000", "1.28.15-gke.3163000", "1.29.15-gke.2467000"),

@@ -12,7 +12,7 @@ from ..catalog import eks as catalog
 from ..cluster import ResolvedPool
 from ..schema.outputs import MaybeOutput
 from .cpu_pool_args import EksCpuPoolArgs
-from .ec2_node_class import CAPACITY_TYPES, FORCED_AFTER, Site, located
+from .ec2_node_class import CAPACITY_TYPES, FORCED_AFTER, Site, in_order, located
 from .karpenter_args import AUTO_MODE_HOURS, EksPoolKarpenterArgs
 from .karpenter_pool import Nodes
 from .pool_args import EksGpuNodeGroupArgs
@@ -31,7 +31,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
     if args.reservation is not None:
         spec["capacityReservationSelectorTerms"] = [{"id": args.reservation}]
     share, count = args.max_unavailable_percentage, args.max_unavailable
-    return Nodes(
+    nodes = Nodes(
         pool=resolved.pool,
         class_kind="NodeClass",
         class_spec=spec,
@@ -43,6 +43,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         drifted=f"{share}%" if share is not None else str(count or _DRIFTED),
         forced_after=FORCED_AFTER if args.force_update else None,
     )
+    return in_order(nodes, resolved, "auto-mode")
 
 
 def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:

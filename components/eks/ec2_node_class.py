@@ -13,7 +13,7 @@ from ..schema.outputs import MaybeOutput
 from .cluster_args import EksSystemPoolArgs
 from .cpu_pool_args import EksCpuPoolArgs
 from .efa import interfaces
-from .karpenter_args import SYSTEM_NODES
+from .karpenter_args import SYSTEM_NODES, Scaler
 from .karpenter_pool import Nodes
 from .network_args import subnet_at
 from .node_args import EksKubeletArgs
@@ -94,7 +94,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
     if user_data := _user_data(args, pool):
         spec["userData"] = user_data
     share = args.max_unavailable_percentage
-    return Nodes(
+    nodes = Nodes(
         pool=pool,
         class_kind="EC2NodeClass",
         class_spec=spec,
@@ -106,6 +106,27 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         drifted=str(args.max_unavailable or 1) if share is None else f"{share}%",
         forced_after=FORCED_AFTER if args.force_update else None,
     )
+    return in_order(nodes, resolved, "karpenter")
+
+
+def in_order(nodes: Nodes, resolved: ResolvedPool[EksGpuNodeGroupArgs], scaler: Scaler) -> Nodes:
+    """The nodes with a NodePool for each choice of the pool's order, the first with the largest
+    weight, unless one NodePool has the order. They are `Nodes` of the same node class."""
+    args, names = resolved.args, resolved.args.parts(nodes.name, scaler)
+    if len(names) == 1:
+        return nodes
+    first = args.karpenter.weight or len(names)
+    parts = {}
+    for position, (name, choice) in enumerate(zip(names, resolved.choices, strict=True)):
+        own = list(choice.places) != list(resolved.places)
+        parts[name] = dataclasses.replace(
+            nodes,
+            instance_types=choice.args.instance_types,
+            capacity_types=[CAPACITY_TYPES[choice.args.capacity_type]],
+            zones=choice.places if own else (),
+            removal=dataclasses.replace(nodes.removal, weight=first - position),
+        )
+    return dataclasses.replace(nodes, parts=parts)
 
 
 def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:

@@ -55,15 +55,18 @@ def with_group(
     pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], group: aws.ec2.SecurityGroup
 ) -> dict[str, ResolvedPool[EksGpuNodeGroupArgs]]:
     """The pools, with `group` among the security groups of those that have EFA."""
-    return {
-        name: replace(
-            pool,
-            args=replace(pool.args, security_group_ids=[*pool.args.security_group_ids, group.id]),
-        )
-        if pool.args.efa
-        else pool
-        for name, pool in pools.items()
-    }
+    return {name: _in_group(pool, group) if pool.args.efa else pool for name, pool in pools.items()}
+
+
+def _in_group(
+    pool: ResolvedPool[EksGpuNodeGroupArgs], group: aws.ec2.SecurityGroup
+) -> ResolvedPool[EksGpuNodeGroupArgs]:
+    groups = [*pool.args.security_group_ids, group.id]
+    return replace(
+        pool,
+        args=replace(pool.args, security_group_ids=groups),
+        fallback=[_in_group(choice, group) for choice in pool.fallback],
+    )
 
 
 class EfaDevicePlugin(pulumi.ComponentResource):

@@ -21,7 +21,7 @@ def bought(old: str, new: str) -> Verdict:
 
 def choices_kept(old: str, new: str) -> Verdict:
     """Each choice of `fallback` is its own node group; a pool without it has a different one."""
-    before, after = json.loads(old), json.loads(new)
+    before, after = ([*map(json.dumps, json.loads(text))] for text in (old, new))
     return None if before and {*before} <= {*after} else "GPU pool"
 
 

@@ -12,6 +12,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from ..catalog import eks as catalog
+from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool, Taint
 from ..lifecycle import recycling
 from ..scalers import SCALERS
@@ -36,6 +37,11 @@ class Nodes:
     arch: catalog.Arch
     capacity_types: Sequence[str]
     """`reserved`, `spot`, `on-demand`: the first available one in this order is used."""
+    zones: Sequence[str] = ()
+    """Those of the node class in which nodes may be; empty for all."""
+    parts: Mapping[str, "Nodes"] = field(default_factory=dict)
+    """Name of a NodePool -> its nodes, in the order in which they are tried; empty if one has all
+    choices."""
     startup_taints: Sequence[Taint] = ()
     removal: EksPoolKarpenterArgs = field(default_factory=EksPoolKarpenterArgs)
     drifted: str = "1"
@@ -130,6 +136,8 @@ DELETE_TIMEOUT = "30m"
 
 def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
     """Name -> spec of each NodePool."""
+    if nodes.parts:
+        return {part: node_pools(part, choice)[part] for part, choice in nodes.parts.items()}
     least, most = nodes.pool.bounds
     specs: dict[str, dict[str, Any]] = {}
     if least:
@@ -202,6 +210,7 @@ def _template(nodes: Nodes) -> dict[str, Any]:
         "node.kubernetes.io/instance-type": list(nodes.instance_types),
         "karpenter.sh/capacity-type": list(nodes.capacity_types),
         "kubernetes.io/arch": [nodes.arch],
+        **({names.ZONE: list(nodes.zones)} if nodes.zones else {}),
         # Auto Mode does not support this label.
         **({"kubernetes.io/os": ["linux"]} if nodes.class_kind == "EC2NodeClass" else {}),
     }

@@ -112,7 +112,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             version=args.version,
             region=provider.region,
             orders=[
-                list(pool.args.node_groups(name))
+                pool.args.parts(name, args.scaler)
                 for name, pool in settings.pools.items()
                 if pool.args.fallback
             ],
@@ -134,9 +134,11 @@ def _node_groups(
 ) -> list[EksGpuNodeGroup]:
     site = replace(site, placement_groups=placement_groups(settings.pools, opts))
     return [
-        EksGpuNodeGroup(group, replace(pool, args=group_args), site, opts)
+        EksGpuNodeGroup(group, choice, site, opts)
         for name, pool in settings.pools.items()
-        for group, group_args in pool.args.node_groups(name).items()
+        for group, choice in zip(
+            pool.args.parts(name, settings.cluster.scaler), pool.choices, strict=True
+        )
     ]
 
 

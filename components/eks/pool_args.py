@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from annotated_types import Ge, Interval, Len, MinLen
+from annotated_types import Ge, Interval, Len
 
 from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
@@ -21,12 +21,13 @@ from ..cluster import (
     Sharing,
     Taint,
     check_fixed,
+    smallest,
 )
 from ..discovery import discovery_labels
 from ..scalers import SCALERS, NotWith, check_scaler
-from ..schema.decode import at, camel, shown
+from ..schema.decode import at, camel
 from ..schema.effect import Sent, Silent
-from ..schema.fallback import check_keys
+from ..schema.fallback import check_keys, of_each, way
 from ..schema.limits import UNIQUE, Example, Hint, Limit, none_of, one_of
 from ..schema.on_change import OnChange
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
@@ -44,6 +45,7 @@ from .disk_args import (
     possible_iops,
 )
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
+from .fallback_args import INSTANCE_TYPE, LONGEST_PART, EksFallbackArgs, part_name
 from .immutable import bought, choices_kept, never_lower
 from .karpenter_args import (
     MAX_CLASS_DISK_GIB,
@@ -78,8 +80,6 @@ from .warm_pool_args import EksWarmPoolArgs
 _MAX_TAGS = 32
 """An Auto Scaling group can have 50 tags: five are EKS's, and the stack's are three labels, a
 taint, five resources and four options of the autoscaler, plus those of `discoveryLabels`."""
-_MAX_PREFIX = 37
-"""Maximum length of `nodeGroupNamePrefix`: the provider appends 26, and EKS accepts 63."""
 _MAX_UNAVAILABLE = 100
 """How many nodes of a group EKS updates at a time at most (botocore, NodegroupUpdateConfig)."""
 _OSES = ("al2023", "bottlerocket")
@@ -100,18 +100,9 @@ def _not_an_os(os: str) -> Refusal | str | None:
     return one_of(*_OSES).refusal(os)
 
 
-def _not_an_instance_type(name: str) -> str | None:
-    reason = catalog.refusal(name)
-    return reason and f"{shown(name)} {reason}"
-
-
 _OS = Limit(_not_an_os, {"enum": _OSES})
 _AMI_TYPE = none_of(
     *catalog.REMOVED_AMI_TYPES, why=f"{_AL2}; drop the key, so that it follows from os"
-)
-_INSTANCE_TYPE = Limit(
-    _not_an_instance_type,
-    {"enum": [name for name in catalog.INSTANCE_TYPES if catalog.refusal(name) is None]},
 )
 
 
@@ -132,7 +123,7 @@ class EksGpuNodeGroupArgs(Checked):
     """A GPU node group on EKS."""
 
     instance_types: Annotated[
-        Sequence[Annotated[str, _INSTANCE_TYPE]],
+        Sequence[Annotated[str, INSTANCE_TYPE]],
         Len(1, catalog.MAX_INSTANCE_TYPES),
         Hint("give one such as g4dn.xlarge"),
         UNIQUE,
@@ -198,18 +189,20 @@ class EksGpuNodeGroupArgs(Checked):
     pool of a Capacity Block can be updated (version, disk, tags) only with zero nodes: before the
     block starts, or after it ends."""
     fallback: Annotated[
-        Sequence[CapacityType],
-        MinLen(2),
+        Sequence[CapacityType | EksFallbackArgs],
+        Len(2, 100),
         Hint("name at least two ways of buying nodes, or set capacityType"),
         UNIQUE,
         OnChange(choices_kept),
         Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
-    `capacityType`, which must be omitted. With Cluster Autoscaler, each is a separate node group of
-    at most `maxNodes`; the autoscaler skips one that failed for 5 minutes, and for up to 30 if it
-    fails again. Karpenter always tries reservations first, then Spot, then on demand; if one has no
-    capacity, it uses the next one, and does not retry the first for 3 minutes."""
+    `capacityType`, which must be omitted. An entry may be a map with `capacityType`, `zones` and
+    `instanceTypes` of its own. With Cluster Autoscaler, each is a separate node group of at most
+    `maxNodes`; the autoscaler skips one that failed for 5 minutes, and for up to 30 if it fails
+    again. Karpenter has one NodePool for a reservation, Spot and on demand in this order, and one
+    of at most `maxNodes` for each entry of any other order; if a choice has no capacity, it uses
+    the next one, and does not retry the first for 3 minutes."""
     topology_aware: Annotated[
         bool,
         NotWith("karpenter", _MOVES),
@@ -398,22 +391,43 @@ class EksGpuNodeGroupArgs(Checked):
     @property
     def purchases(self) -> Sequence[CapacityType]:
         """The ways of buying nodes, in the order in which they are tried."""
-        return self.fallback or (self.capacity_type,)
+        return tuple(map(way, self.fallback)) or (self.capacity_type,)
 
-    def node_groups(self, name: str) -> Mapping[str, "EksGpuNodeGroupArgs"]:
-        """The node groups of the pool `name`, one for each way of buying nodes, in order. Names of
-        pools contain no underscore."""
-        if not self.fallback:
-            return {name: self}
-        return {
-            f"{name}_{way}": replace(
-                self,
-                fallback=(),
-                capacity_type=way,
-                reservation=self.reservation if reservations.is_reserved(way) else None,
+    @property
+    def choices(self) -> "Sequence[EksGpuNodeGroupArgs]":
+        """The pool as each entry of `fallback` has it; without, only itself."""
+        return of_each(self.fallback, self._as) or [self]
+
+    def _as(self, entry: CapacityType | EksFallbackArgs) -> "EksGpuNodeGroupArgs":
+        bought = way(entry)
+        own = EksFallbackArgs() if isinstance(entry, str) else entry
+        choice = replace(
+            self,
+            fallback=(),
+            capacity_type=bought,
+            reservation=self.reservation if reservations.is_reserved(bought) else None,
+            zones=own.zones or self.zones,
+            instance_types=own.instance_types or self.instance_types,
+            warm_pool=None,
+        )
+        first, row = self.instance_type, choice.instance_type
+        if (row.gpus, row.gpu_model, row.arch) != (first.gpus, first.gpu_model, first.arch):
+            raise refuse("instanceTypes")(
+                f"{row.name} has {_shape(row)}, {first.name} has {_shape(first)}",
+                remedy="all nodes of a pool have the same GPUs, by which pods and quotas name "
+                "them: choose such a type, or add a pool",
             )
-            for way in self.fallback
-        }
+        return choice
+
+    def parts(self, name: str, scaler: Scaler) -> Sequence[str]:
+        """The names of the node groups or NodePools of the pool `name`, one for each of its
+        `choices`; only its own if one has all of them."""
+        # https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
+        groups = SCALERS[scaler].node_groups
+        if not self.fallback or (not groups and reservations.is_karpenters(self.fallback)):
+            return [name]
+        names = [part_name(name, entry) for entry in self.fallback]
+        return names if groups else [part.replace("_", ".") for part in names]
 
     check_given = staticmethod(check_keys)
 
@@ -511,7 +525,8 @@ class EksGpuNodeGroupArgs(Checked):
 
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
         """The pool in its cluster; raises ValueError if it does not match the cluster."""
-        places, refusals = self._places_in(name, cluster), Refusals()
+        each_in, refusals = [choice.places_in(name, cluster) for choice in self.choices], Refusals()
+        places = tuple(dict.fromkeys(place for some in each_in for place in some))
         auto_mode = SCALERS[cluster.scaler].serves_system
         most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
         taints = {"taints": self.taints, "startupTaints": self.startup_taints}
@@ -529,10 +544,12 @@ class EksGpuNodeGroupArgs(Checked):
             lambda: self._check_images_on_local_disks(cluster.scaler),
             *([self._check_auto_mode] if auto_mode else []),
             lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
-            lambda: self._check_in(cluster, places),
+            *([] if self.fallback else [lambda: self._check_in(cluster, places)]),
         )
         refusals.check()
+        fallback = of_each(self.fallback, lambda entry: self._as(entry).resolve(name, cluster))
         pool = self.gpu_pool(name, cluster.scaler)
+        pool = smallest(pool, [choice.pool for choice in fallback] or [pool])
         with refusals:
             check_tag_count(cluster.scaler, cluster.tags, pool.labels)
         refusals.check()
@@ -547,28 +564,46 @@ class EksGpuNodeGroupArgs(Checked):
             args=self,
             pool=pool,
             places=places,
-            warnings=[f"gpuPools.{name}{warning}" for warning in self._warnings(cluster, places)],
+            warnings=[*dict.fromkeys(line for choice in fallback for line in choice.warnings)]
+            if fallback
+            else [f"gpuPools.{name}{warning}" for warning in self._warnings(cluster, places)],
+            fallback=fallback,
         )
 
     def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
         if not self.fallback:
             return
-        if not SCALERS[cluster.scaler].node_groups:
-            reservations.check_order(self.fallback)
+        for position, entry in enumerate(self.fallback):
+            if cluster.network.subnet_ids and not isinstance(entry, str) and entry.zones:
+                raise refuse(("fallback", position, "zones"))(
+                    "is not possible with network.subnetIds, whose zones this stack does not know",
+                    remedy="drop the key",
+                )
+        parts, groups = self.parts(name, cluster.scaler), SCALERS[cluster.scaler].node_groups
+        if len(parts) == 1:
             return
+        what = "node group" if groups else "NodePool"
         for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
             if nodes:
                 raise refuse(key, nodes)(
-                    "is not possible with fallback and cluster.scaler cluster-autoscaler: each "
-                    "choice is a node group with its own size, and starts without nodes",
+                    f"is not possible with this fallback and cluster.scaler {cluster.scaler}: each "
+                    f"choice is a {what} with its own size, and starts without nodes",
                     remedy="drop the key",
                 )
+        weight = self.karpenter.weight
+        if not groups and weight is not None and weight < len(parts):
+            raise refuse(("karpenter", "weight"), weight)(
+                "is too small: it is the weight of the first choice, each further one has one "
+                f"less, and the last has at least 1; allowed: {len(parts)} to 100"
+            )
+        if not groups:
+            return
         check_priorities(cluster.autoscaler)
-        longest = max(map(len, self.node_groups(name))) + len("-ami-")
-        if longest > _MAX_PREFIX:
+        longest = max(map(len, parts))
+        if longest > LONGEST_PART:
             raise refuse("fallback")(
                 "the name of a node group for each choice begins with the pool's, which is too "
-                f"long; allowed: {len(name) - longest + _MAX_PREFIX} characters"
+                f"long; allowed: {len(name) - longest + LONGEST_PART} characters"
             )
 
     @collected
@@ -677,7 +712,7 @@ class EksGpuNodeGroupArgs(Checked):
             return {}
         return discovery_labels(self.gpu_model, self.gpus, self._shared)
 
-    def _places_in(self, name: str, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
+    def places_in(self, name: str, cluster: AnyEksClusterArgs) -> tuple[str, ...]:
         subnets = places_of(f"gpuPools.{name}.subnetIds", self.subnet_ids)
         chosen = subnets if cluster.network.subnet_ids else tuple(self.zones)
         return chosen or cluster.network.places
@@ -857,7 +892,8 @@ class EksGpuNodeGroupArgs(Checked):
     @rule
     def _check_efa(self) -> Iterator[Refusal]:
         first = self.instance_type
-        for name in self.instance_types if self.efa else ():
+        choices = self.choices if self.efa else []
+        for name in dict.fromkeys(name for choice in choices for name in choice.instance_types):
             row = catalog.INSTANCE_TYPES[name]
             if not row.efa_cards:
                 larger = [
@@ -1000,6 +1036,7 @@ class EksGpuNodeGroupArgs(Checked):
             "warmPool",
             self.warm_pool.check,
             nodes=(self.min_nodes, self.max_nodes),
+            ordered=bool(self.fallback),
             purchases=self.purchases,
             os=self.os,
             own_image=self.ami_id is not None,
@@ -1013,11 +1050,15 @@ class EksGpuNodeGroupArgs(Checked):
     @rule
     def _check_parts(self) -> Iterator[Refusal]:
         yield from raised(lambda: check_desired(self.desired_nodes, self.min_nodes, self.max_nodes))
-        yield from raised(lambda: reservations.check_choices(self.fallback))
+        yield from raised(lambda: reservations.check_choices(self.purchases))
+        yield from raised(lambda: reservations.check_reserved(self.purchases, self.reservation))
+        yield from raised(lambda: self.choices)
         yield from raised(lambda: self._discovered)
         yield from raised(lambda: check_user_data(self.user_data, self.os))
-        types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
-        reservations.check_purchase(self.purchases, self.reservation, types, self.min_nodes)
+        if not self.fallback:
+            types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+            bought = (self.capacity_type, self.reservation)
+            yield from raised(reservations.check_purchase, *bought, types, self.min_nodes)
 
     @rule
     def _check_local_storage(self) -> Iterator[Refusal]:

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from ..catalog.eks import InstanceType
 from ..scalers import SCALERS
 from ..schema.limits import matching
 from ..schema.outputs import MaybeOutput
-from ..schema.refusal import Keys, Refusal, collected, refuse
+from ..schema.refusal import Refusal, collected, refuse
 
 CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
 CAPACITY_TYPES = {
@@ -50,27 +50,22 @@ def is_reserved(capacity_type: str) -> bool:
 _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
 
 
-def check_choices(fallback: Sequence[str]) -> None:
+def check_choices(purchases: Sequence[str]) -> None:
     """Raises ValueError for choices that a pool cannot combine."""
-    if {*_RESERVED} <= {*fallback}:
+    if {*_RESERVED} <= {*purchases}:
         raise refuse("fallback")(
             "lists both reservation and capacity-block, and a pool can have only one reservation",
             remedy="drop one of the two",
         )
 
 
-def check_order(fallback: Sequence[str]) -> None:
-    """Raises ValueError for an order that Karpenter does not support.
+def is_karpenters(fallback: Sequence[Any]) -> bool:
+    """Whether a NodePool has this order: reserved capacity first, and then the cheapest.
 
     https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
     """
-    in_order = sorted(fallback, key=_ORDER.index)
-    if list(fallback) != in_order:
-        raise refuse("fallback")(
-            f"{', '.join(fallback)} is not an order that Karpenter can follow, because it uses "
-            f"reserved capacity first and then the cheapest; write [{', '.join(in_order)}], or "
-            "create two pools and give the first a larger karpenter.weight"
-        )
+    plain = all(isinstance(entry, str) for entry in fallback)
+    return plain and list(fallback) == sorted(fallback, key=_ORDER.index)
 
 
 def ways(kind: InstanceType) -> Sequence[str]:
@@ -81,36 +76,42 @@ def ways(kind: InstanceType) -> Sequence[str]:
 
 
 @collected
-def check_purchase(
-    purchases: Sequence[str],
-    reservation: MaybeOutput | None,
-    types: Sequence[InstanceType],
-    min_nodes: int,
-) -> Iterator[Refusal]:
-    """Raises ValueError if nodes cannot be bought in this way."""
-    block = "capacity-block" in purchases
+def check_reserved(purchases: Sequence[str], reservation: MaybeOutput | None) -> Iterator[Refusal]:
+    """Raises ValueError unless a reservation is named exactly if one of these ways uses it."""
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
         yield refuse("reservation")("is missing", remedy="name the reservation that the nodes use")
+    again = [way for way in _RESERVED if list(purchases).count(way) > 1]
+    if again and isinstance(reservation, str) and not is_group(reservation):
+        yield refuse("fallback")(
+            f"lists {again[0]} twice, and {reservation} is in one zone and of one instance type",
+            remedy="drop one of the two, or name the resource group of several reservations",
+        )
     if not reserved and reservation is not None:
         key = "fallback" if len(purchases) > 1 else "capacityType"
         yield refuse("reservation")(
-            f"is not used with {key} {', '.join(purchases)}",
+            f"is not used with {key} {', '.join(dict.fromkeys(purchases))}",
             remedy=f"name {' or '.join(_RESERVED)} in capacityType or fallback, or drop the key",
         )
+
+
+@collected
+def check_purchase(
+    way: str, reservation: MaybeOutput | None, types: Sequence[InstanceType], min_nodes: int
+) -> Iterator[Refusal]:
+    """Raises ValueError if nodes cannot be bought in this way."""
+    block = way == "capacity-block"
     first = types[0]
-    for position, way in enumerate(purchases):
-        where: str | Keys = ("fallback", position) if len(purchases) > 1 else "capacityType"
-        if first.blocks == "only" and way != "capacity-block":
-            yield refuse(where)(
-                f"EC2 has {first.name} only in Capacity Blocks",
-                remedy="set capacityType: capacity-block, with the block's reservation",
-            )
-        elif first.blocks == "none" and way == "capacity-block":
-            yield refuse(where)(
-                f"EC2 does not offer {first.name} in Capacity Blocks",
-                remedy="use reservation, with an on-demand Capacity Reservation",
-            )
+    if first.blocks == "only" and not block:
+        yield refuse("capacityType")(
+            f"EC2 has {first.name} only in Capacity Blocks",
+            remedy="set capacityType: capacity-block, with the block's reservation",
+        )
+    elif first.blocks == "none" and block:
+        yield refuse("capacityType")(
+            f"EC2 does not offer {first.name} in Capacity Blocks",
+            remedy="use reservation, with an on-demand Capacity Reservation",
+        )
     if reservation is None:
         return
     text = reservation if isinstance(reservation, str) else None

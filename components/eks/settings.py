@@ -68,7 +68,8 @@ class EksSettings:
             bought = pool.args.purchases
             if all(map(is_reserved, bought)) or not eks_regions.is_known(self.region):
                 continue
-            for kind in pool.args.instance_types:
+            types = [kind for choice in pool.choices for kind in choice.args.instance_types]
+            for kind in dict.fromkeys(types):
                 places = eks_regions.regions_of(kind)
                 if places and self.region not in places:
                     area = self.region.partition("-")[0]
@@ -89,7 +90,11 @@ class EksSettings:
         system = cluster.system_nodes
         shapes = [(system.instance_types, system.max_nodes)] if system else []
         shapes += [(pool.instance_types, pool.max_nodes) for pool in cluster.cpu_pools.values()]
-        shapes += [(pool.args.instance_types, pool.args.max_nodes) for pool in self.pools.values()]
+        shapes += [
+            (choice.args.instance_types, choice.args.max_nodes)
+            for name, pool in self.pools.items()
+            for choice in pool.choices[: len(pool.args.parts(name, cluster.scaler))]
+        ]
         pods = LEAST_ADDRESSES + SPARE_ADDRESSES
         need = 0
         for names, nodes in shapes:
@@ -228,8 +233,9 @@ def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
     for name, pool in pools.items():
         if not isinstance(pool.reservation, str) or is_group(pool.reservation):
             continue
-        other, first = holders.setdefault(pool.reservation, (name, pool))
-        if list(first.instance_types) != list(pool.instance_types):
+        reserved = next(choice for choice in pool.choices if choice.reservation is not None)
+        other, first = holders.setdefault(pool.reservation, (name, reserved))
+        if list(first.instance_types) != list(reserved.instance_types):
             raise refuse((f"{NAMESPACE}:gpuPools", name, "reservation"))(
                 f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
                 f"{first.instance_types[0]}; name another reservation"

@@ -64,11 +64,18 @@ class EksWarmPoolArgs(Checked):
 
     @collected
     def check(
-        self, *, nodes: tuple[int, int], purchases: Sequence[str], os: str, own_image: bool
+        self,
+        *,
+        nodes: tuple[int, int],
+        ordered: bool,
+        purchases: Sequence[str],
+        os: str,
+        own_image: bool,
     ) -> Iterator[Refusal]:
-        """Raises ValueError if a pool of `nodes`, least and most, cannot have it."""
+        """Raises ValueError if a pool of `nodes`, least and most, cannot have it. `ordered`:
+        whether it has an order of fallback."""
         least, most = nodes
-        if len(purchases) > 1:
+        if ordered:
             yield refuse(())(
                 "is not possible with fallback, of which each choice is a node group that would "
                 "have a warm pool of its own; set capacityType instead, or drop the key"

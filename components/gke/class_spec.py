@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..catalog import gke as catalog
@@ -11,7 +11,7 @@ from ..cluster import GPU_RESOURCE, ResolvedPool
 from .classes import bought, common_spec
 from .cluster_args import GkeClusterArgs
 from .disk_image import of_class
-from .pool_args import Capacity, GkeGpuNodePoolArgs
+from .pool_args import GkeGpuNodePoolArgs
 
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
 
@@ -19,6 +19,12 @@ _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
 def class_spec(resolved: ResolvedPool[GkeGpuNodePoolArgs], service_account: Any) -> Any:
     """The `spec` of the ComputeClass; `service_account`: the email of its nodes' account."""
     args, pool = resolved.args, resolved.pool
+    # The nodes of a choice are those of node pools in exactly its zones (pkg/computeclass/rules/
+    # location.go), which it uses up before the next one.
+    # GKE never uses a choice whose reservation is missing in one of the zones that are named with
+    # it; without them, it uses the reservation's own. pkg/autoprovisioning/injection.go,
+    # validateSpecifiedZones
+    named = [not isinstance(entry, str) and bool(entry.zones) for entry in args.fallback] or [True]
     set_by_gke = (GPU_RESOURCE, names.GKE_COMPUTE_CLASS)
     config = {
         "imageType": _IMAGES[args.os_image],
@@ -35,7 +41,10 @@ def class_spec(resolved: ResolvedPool[GkeGpuNodePoolArgs], service_account: Any)
     spec = {
         **common_spec(
             pool.name,
-            [_priority(args, resolved.places, way) for way in args.order],
+            [
+                _priority(choice, fixed=fixed)
+                for choice, fixed in zip(resolved.choices, named, strict=True)
+            ],
             migrates=bool(args.fallback) and args.migrate_back,
         ),
         "nodePoolConfig": {key: value for key, value in config.items() if value != []},
@@ -46,12 +55,14 @@ def class_spec(resolved: ResolvedPool[GkeGpuNodePoolArgs], service_account: Any)
     return spec
 
 
-def _priority(args: GkeGpuNodePoolArgs, zones: Iterable[str], way: Capacity) -> Any:
-    """One choice of the order. GKE may choose anything for omitted fields; Spot is always set."""
+def _priority(choice: ResolvedPool[GkeGpuNodePoolArgs], *, fixed: bool) -> Any:
+    """One choice of the order. GKE may choose anything for omitted fields; Spot is always set.
+    `fixed`: whether its zones are those of its reservation."""
+    args, zones = choice.args, list(choice.places)
     storage: dict[str, Any] = {"bootDiskType": args.boot_disk, "bootDiskSize": args.disk_size_gb}
     # GKE requires the number of those that a reserved machine includes, and machineType with it
     # ("Auto-create node pools to consume reservations").
-    if args.ssds and (args.local_storage or way == "reservation"):
+    if args.ssds and (args.local_storage or args.capacity_type == "reservation"):
         storage["localSSDCount"] = args.ssds
     if args.secondary_boot_disk:
         storage["secondaryBootDisks"] = of_class(args.secondary_boot_disk)
@@ -68,14 +79,10 @@ def _priority(args: GkeGpuNodePoolArgs, zones: Iterable[str], way: Capacity) -> 
     }
     if args.max_run_duration_seconds is not None:
         rule["maxRunDurationSeconds"] = args.max_run_duration_seconds
-    if way != "reservation":
-        location["zones"] = list(zones)
-        return rule | bought(way, any_reservation=args.any_reservation)
-    # GKE never uses a choice whose reservation is missing in one of these zones; without them, it
-    # uses the reservation's own zone. pkg/autoprovisioning/injection.go, validateSpecifiedZones
-    places = list(zones)
-    named = places if not args.fallback or len(places) == 1 else []
-    return rule | bought(way, args.reservation, named)
+    if args.capacity_type != "reservation":
+        location["zones"] = zones
+        return rule | bought(args.capacity_type, any_reservation=args.any_reservation)
+    return rule | bought("reservation", args.reservation, zones if fixed or len(zones) == 1 else [])
 
 
 def resource_limits(
@@ -88,14 +95,16 @@ def resource_limits(
     """
     amounts: Counter[str] = Counter()
     memory = 0.0
-    shapes = [(cluster.system_pool.machine_type, cluster.system_pool.max_nodes)]
-    shapes += [(pool.machine_type, pool.max_nodes) for pool in cluster.cpu_pools.values()]
-    shapes += [(pool.args.machine_type, pool.args.max_nodes) for pool in pools.values()]
-    for machine_type, nodes in shapes:
-        machine = catalog.machine_type(machine_type)
-        assert machine is not None, "checked when the args are created"
-        amounts["cpu"] += machine.vcpu * nodes
-        memory += machine.memory_gib * nodes
+    shapes = [([cluster.system_pool.machine_type], cluster.system_pool.max_nodes)]
+    shapes += [([pool.machine_type], pool.max_nodes) for pool in cluster.cpu_pools.values()]
+    shapes += [
+        ([choice.args.machine_type for choice in pool.choices], pool.args.max_nodes)
+        for pool in pools.values()
+    ]
+    for machine_types, nodes in shapes:
+        machines = [machine for name in machine_types if (machine := catalog.machine_type(name))]
+        amounts["cpu"] += max(machine.vcpu for machine in machines) * nodes
+        memory += max(machine.memory_gib for machine in machines) * nodes
     amounts["memory"] = math.ceil(memory)
     for pool in pools.values():
         amounts[pool.args.gpu_model.name] += pool.args.gpus * pool.args.max_nodes

@@ -54,7 +54,7 @@ def _not_an_accelerator(name: str) -> Refusal | str | None:
 
 
 _ACCELERATOR = Limit(_not_an_accelerator, {"enum": _OFFERED})
-_MACHINE = Limit(
+MACHINE = Limit(
     _not_a_gpu_machine,
     {
         "anyOf": [
@@ -70,7 +70,7 @@ class GkeGpuMachineArgs(Checked):
     """A machine type with its GPUs, built in or attached."""
 
     machine_type: Annotated[
-        str, _MACHINE, Sent("NodePool nodeConfig.machineType"), Example("g2-standard-4")
+        str, MACHINE, Sent("NodePool nodeConfig.machineType"), Example("g2-standard-4")
     ]
     """The machine type of a node."""
     accelerator: Annotated[

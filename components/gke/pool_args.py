@@ -24,13 +24,15 @@ from ..cluster import (
     Sharing,
     Taint,
     Toleration,
+    all_places,
     check_fixed,
+    smallest,
 )
 from ..discovery import discovery_labels
 from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at
 from ..schema.effect import Sent
-from ..schema.fallback import check_keys, dearest
+from ..schema.fallback import check_keys, of_each, price_rank, way
 from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_label_key, one_of
 from ..schema.on_change import OnChange, kept
 from ..schema.outputs import MaybeOutput
@@ -41,6 +43,7 @@ from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import ZONE, DiskSize
 from .disk_image import DISK_IMAGE
 from .existing_args import AnyGkeClusterArgs
+from .fallback_args import Capacity, GkeFallbackArgs
 from .machine_args import GkeGpuMachineArgs
 from .node_args import (
     KUBELET,
@@ -64,14 +67,7 @@ QUEUED_TOLERATION = Toleration(
 """GKE's own taint on the nodes of a queued pool: GoogleCloudPlatform/cluster-autoscaler 7d250507,
 pkg/provisioningrequests/pods/pods.go."""
 
-Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
-ORDER = Annotated[
-    Sequence[Capacity],
-    MinLen(2),
-    Hint("name at least two ways of buying nodes, or set capacityType"),
-    UNIQUE,
-    Sent("ComputeClass spec.priorities[]"),
-]
+LEAST_TWO = Hint("name at least two ways of buying nodes, or set capacityType")
 MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
 _NOT_QUEUED = never(queued=True)
 """The conditions in GKE's "Run a large-scale workload with flex-start with queued provisioning",
@@ -187,10 +183,16 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     os_image: Annotated[Literal["cos", "ubuntu"], Sent("NodePool nodeConfig.imageType")] = "cos"
     """The operating system of the nodes: Container-Optimized OS or Ubuntu."""
     fallback: Annotated[
-        ORDER, NotWith("node-pools", "the nodes of a node pool are all bought in the same way")
+        Sequence[Capacity | GkeFallbackArgs],
+        MinLen(2),
+        LEAST_TWO,
+        UNIQUE,
+        Sent("ComputeClass spec.priorities[]"),
+        NotWith("node-pools", "the nodes of a node pool are all bought in the same way"),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
-    `capacityType`, which must be omitted."""
+    `capacityType`, which must be omitted. An entry may be a map with `capacityType`, `zones` and
+    `machineType` of its own."""
     migrate_back: Annotated[
         MIGRATE_BACK, NotWith("node-pools", "a node pool has no order of fallback")
     ] = True
@@ -390,7 +392,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     max_run_duration_seconds: Annotated[
         int | None,
         Interval(ge=catalog.MIN_RUN_SECONDS, le=catalog.MAX_RUN_SECONDS),
-        Fits("{!r} is out of range with {way_key} flex-start"),
+        Fits("{!r} is out of range with flex-start"),
         Sent("NodePool nodeConfig.maxRunDuration"),
     ] = None
     """After how many seconds a node is deleted, at most 120 days; with `flex-start`, 10 minutes to
@@ -414,6 +416,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             lambda: reservations.check_order(self.order, self.reservation, self.any_reservation)
         )
         yield from raised(lambda: self._discovered)
+        yield from raised(lambda: self.choices)
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
         block, _, inner = key.partition(".")
@@ -446,17 +449,41 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     @property
     def order(self) -> Sequence[Capacity]:
         """The ways of buying nodes, in the order in which they are tried."""
-        return self.fallback or (self.capacity_type,)
+        return tuple(map(way, self.fallback)) or (self.capacity_type,)
 
     @property
-    def way_key(self) -> str:
-        """The key that names the ways of buying nodes."""
-        return "fallback" if self.fallback else "capacityType"
+    def choices(self) -> "Sequence[GkeGpuNodePoolArgs]":
+        """The pool as each entry of `fallback` has it; without, only itself."""
+        return of_each(self.fallback, self._as) or [self]
+
+    def _as(self, entry: Capacity | GkeFallbackArgs) -> "GkeGpuNodePoolArgs":
+        bought = way(entry)
+        own = GkeFallbackArgs() if isinstance(entry, str) else entry
+        choice = replace(
+            self,
+            fallback=(),
+            capacity_type=bought,
+            reservation=self.reservation if bought == "reservation" else None,
+            any_reservation=self.any_reservation and bought == "on-demand",
+            zones=own.zones or self.zones,
+            machine_type=own.machine_type or self.machine_type,
+        )
+        if (choice.gpu_model, choice.gpus) != (self.gpu_model, self.gpus):
+            raise refuse("machineType", choice.machine_type)(
+                f"has {choice.gpus} {choice.gpu_model.name}, and {self.machine_type} "
+                f"{self.gpus} {self.gpu_model.name}",
+                remedy="all nodes of a pool have the same GPUs, by which pods and quotas name "
+                "them: choose such a machine type, or add a pool",
+            )
+        return choice
 
     @property
-    def dearest(self) -> Capacity:
-        """The choice that costs the most."""
-        return dearest(self.order)
+    def dearest(self) -> "GkeGpuNodePoolArgs":
+        """The pool as the choice that costs the most has it."""
+        return min(
+            self.choices,
+            key=lambda choice: (price_rank(choice.capacity_type), -choice.machine.vcpu),
+        )
 
     @property
     def effective_secure_boot(self) -> bool:
@@ -526,18 +553,39 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             check_scaler(self, cluster.scaler, type(cluster))
         refusals.each(self._check_queued, self._check_topology)
         with refusals:
-            zones = self._zones_in(cluster.location)
-        if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
-            remedy = f"raise cluster.version {cluster.version}, or drop it"
-            refusals.add(Refusal(*newer, remedy=remedy))
+            choices = of_each(
+                self.fallback, lambda entry: self._as(entry).place(name, cluster, alone=False)
+            ) or [self.place(name, cluster, alone=True)]
         refusals.check()
+        zones = all_places(choices)
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
-        pool = replace(self.gpu_pool(name), min_nodes=least, max_nodes=most)
+        pool = smallest(self.gpu_pool(name), [choice.pool for choice in choices])
+        pool = replace(pool, min_nodes=least, max_nodes=most)
         if SCALERS[cluster.scaler].in_cluster:
             pool = in_class(pool)
         return ResolvedPool(
             args=self,
             pool=pool,
+            places=zones,
+            warnings=[*dict.fromkeys(line for choice in choices for line in choice.warnings)],
+            fallback=choices if self.fallback else (),
+        )
+
+    def place(
+        self, name: str, cluster: AnyGkeClusterArgs, *, alone: bool
+    ) -> "ResolvedPool[GkeGpuNodePoolArgs]":
+        """Where the nodes of the pool, or of an entry of its order, may be. `alone`: whether they
+        are its only ones."""
+        refusals = Refusals()
+        with refusals:
+            zones = self._zones_in(cluster.location, alone=alone)
+        if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
+            remedy = f"raise cluster.version {cluster.version}, or drop it"
+            refusals.add(Refusal(*newer, remedy=remedy))
+        refusals.check()
+        return ResolvedPool(
+            args=self,
+            pool=self.gpu_pool(name),
             places=zones,
             warnings=[f"gpuPools.{name}.{line}" for line in self._warnings(zones)],
         )
@@ -575,7 +623,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The factor by which minNodes and maxNodes are multiplied."""
         return len(zones) if self.limits_per == "zone" else 1
 
-    def _zones_in(self, location: str) -> tuple[str, ...]:
+    def _zones_in(self, location: str, *, alone: bool) -> tuple[str, ...]:
         gpu_model, machine = self.gpu_model, self.machine
         zonal = catalog.is_zone(location)
         region = catalog.region_of(location)
@@ -627,8 +675,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 remedy="set zones to one of them",
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
-        only_reserved = self.reservation is not None and not self.fallback
-        if only_reserved and not self.zones and len(zones) > 1:
+        if alone and self.reservation is not None and not self.zones and len(zones) > 1:
             raise refuse("reservation", self.reservation)(
                 f"is in one zone, and the pool has zones {', '.join(zones)}",
                 remedy=f"set zones to the reservation's, such as [{zones[0]}]",
@@ -672,7 +719,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             needs["machineType", self.machine_type] = self.machine.min_gke
         if "flex-start" in self.order:
             feature = "flex-start-queued" if self.queued else "flex-start"
-            needs[self.way_key, "flex-start"] = catalog.FIRST_VERSIONS[feature]
+            needs["capacityType", "flex-start"] = catalog.FIRST_VERSIONS[feature]
         if self.gpu_direct:
             needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS["managed-dranet"]
         for (key, what), first in needs.items():
@@ -747,12 +794,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _check_capacity(self) -> Iterator[Refusal]:
         offered = self.machine.provisioning
         never = self.queued and "flex-start" not in offered
-        for way in self.order:
-            if way not in offered:
-                yield refuse(self.way_key)(
-                    f"{self.machine_type} is not sold as {way}",
-                    remedy=f"allowed: {', '.join(offered)}{', without queued' if never else ''}",
-                )
+        if not self.fallback and self.capacity_type not in offered:
+            yield refuse("capacityType")(
+                f"{self.machine_type} is not sold as {self.capacity_type}",
+                remedy=f"allowed: {', '.join(offered)}{', without queued' if never else ''}",
+            )
 
     @collected
     def _check_queued(self) -> Iterator[Refusal]:

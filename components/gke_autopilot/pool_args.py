@@ -2,22 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, MinLen
 
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class
-from ..gke.pool_args import MIGRATE_BACK, ORDER, SPOT_TAINT, Capacity, attachable_classes
+from ..gke.fallback_args import Capacity, GkeAutopilotFallbackArgs
+from ..gke.pool_args import LEAST_TWO, MIGRATE_BACK, SPOT_TAINT, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.fallback import check_keys
-from ..schema.limits import Example, Limit
+from ..schema.fallback import check_keys, of_each, way
+from ..schema.limits import UNIQUE, Example, Limit
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, Fits, rule
 from .cluster_args import GkeAutopilotArgs
@@ -56,11 +58,16 @@ class GkeAutopilotPoolArgs(Checked):
     capacity_type: Annotated[Capacity, Sent("PodSpec nodeSelector")] = "on-demand"
     """How the nodes are bought."""
     fallback: Annotated[
-        ORDER,
+        Sequence[Capacity | GkeAutopilotFallbackArgs],
+        MinLen(2),
+        LEAST_TWO,
+        UNIQUE,
+        Sent("ComputeClass spec.priorities[]"),
         NotWith("gke", "a pod that selects no compute class gets nodes that are bought in one way"),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
-    `capacityType`, which must be omitted."""
+    `capacityType`, which must be omitted. An entry may be a map with `capacityType` and `zones` of
+    its own."""
     migrate_back: Annotated[
         MIGRATE_BACK, NotWith("gke", "only a compute class has an order of fallback")
     ] = True
@@ -92,10 +99,10 @@ class GkeAutopilotPoolArgs(Checked):
     @rule
     def _check_bought(self) -> Iterator[Refusal]:
         ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
-        for way in self.order:
-            if way not in ways:
+        for bought_as in self.order:
+            if bought_as not in ways:
                 count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
-                reason = f"nodes with {count}{self.accelerator} are not sold as {way}"
+                reason = f"nodes with {count}{self.accelerator} are not sold as {bought_as}"
                 key = "fallback" if self.fallback else "capacityType"
                 yield refuse(key)(reason, allowed=ways)
 
@@ -125,7 +132,7 @@ class GkeAutopilotPoolArgs(Checked):
     @property
     def order(self) -> Sequence[Capacity]:
         """The ways of buying nodes, in the order in which they are tried."""
-        return self.fallback or (self.capacity_type,)
+        return tuple(map(way, self.fallback)) or (self.capacity_type,)
 
     @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
@@ -145,6 +152,7 @@ class GkeAutopilotPoolArgs(Checked):
         needs = f" and gpusPerNode: {counts[0]}" if missing and cluster.scaler == "gke" else ""
         check_scaler(self, cluster.scaler, type(cluster), needs=needs)
         self._check_version(cluster.version)
+        of_each(self.fallback, partial(_check_zones, cluster))
         pool = self.gpu_pool(name)
         if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:
@@ -162,11 +170,13 @@ class GkeAutopilotPoolArgs(Checked):
         fit on and the zones, and the nodes use the cluster's service account."""
         return common_spec(
             name,
-            [self._priority(way) for way in self.order],
+            [self._priority(entry) for entry in self.fallback or (self.capacity_type,)],
             migrates=bool(self.fallback) and self.migrate_back,
         )
 
-    def _priority(self, way: Capacity) -> dict[str, Any]:
+    def _priority(self, entry: Capacity | GkeAutopilotFallbackArgs) -> dict[str, Any]:
+        bought_as = way(entry)
+        zones = [] if isinstance(entry, str) else list(entry.zones)
         assert self.gpus_per_node is not None, "checked with the cluster"
         rule: dict[str, Any] = {
             "gpu": {
@@ -174,9 +184,11 @@ class GkeAutopilotPoolArgs(Checked):
                 "count": self.gpus_per_node,
                 "driverVersion": self.driver_version or "default",
             },
-            **bought(way, self.reservation, any_reservation=self.any_reservation),
+            **bought(bought_as, self.reservation, zones, any_reservation=self.any_reservation),
         }
-        if way == "reservation":
+        if zones and bought_as != "reservation":
+            rule["location"] = {"zones": zones}
+        if bought_as == "reservation":
             machine = catalog.largest_with(self.accelerator, self.gpus_per_node)
             if machine and machine.local_ssds:
                 # The only one that Autopilot offers with this number of these GPUs.
@@ -268,4 +280,20 @@ class GkeAutopilotPoolArgs(Checked):
             raise refuse("accelerator")(
                 f"{self.accelerator} needs GKE {' or '.join(first)}",
                 remedy=f"raise cluster.version {version}, or drop it",
+            )
+
+
+def _check_zones(cluster: GkeAutopilotArgs, entry: Capacity | GkeAutopilotFallbackArgs) -> None:
+    """Raises ValueError for a zone that a class of the cluster cannot name."""
+    first = catalog.FIRST_VERSIONS["compute-class-location"]
+    for zone in () if isinstance(entry, str) else entry.zones:
+        if catalog.region_of(zone) != cluster.location:
+            raise refuse("zones", zone)(
+                f"is not a zone of the cluster's region {cluster.location}",
+                remedy=catalog.zones_of(cluster.location),
+            )
+        if cluster.version is not None and catalog.meets(cluster.version, first) is False:
+            raise refuse("zones")(
+                f"of a compute class need GKE {' or '.join(first)}",
+                remedy=f"raise cluster.version {cluster.version}, or drop the key",
             )

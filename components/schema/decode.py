@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from ..catalog.spelling import camel as camel
-from .limits import Example, refused_output, unwrapped
+from .limits import Example, refused_output, unwrapped, words
 from .outputs import NAMED, OUTPUT, is_output
 from .refusal import (
     UNKNOWN_KEY,
@@ -148,8 +148,9 @@ def _decode(path: Keys, kind: Any, value: object) -> Any:
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in parameters:
             return None
-        (kind,) = [choice for choice in parameters if choice is not types.NoneType]
-        return _decode(path, kind, value)
+        *_, part = [choice for choice in parameters if choice is not types.NoneType]
+        is_map = isinstance(value, dict) or dataclasses.is_dataclass(value)
+        return _decode(path, part if is_map else words(kind) or part, value)
     if is_output(value):
         raise refused_output(kind).under(*path)
     if origin is typing.Literal:

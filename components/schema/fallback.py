@@ -1,17 +1,84 @@
-"""The ways of buying a pool's nodes: a single one, or an order of several."""
+"""The order in which a pool's nodes are tried. Each entry is a way of buying them, as a word, or a
+map of an args class with those of the pool's settings that differ."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
-from .refusal import refuse
+from ..catalog.spelling import camel
+from .refusal import Refusal, Refusals, refuse
 
+T = TypeVar("T")
 _BY_PRICE = ("reservation", "on-demand", "flex-start", "spot")
-Way = TypeVar("Way", bound=str)
 
 
-def dearest(order: Sequence[Way]) -> Way:
-    """The most expensive choice on Google Cloud: a reservation is always paid for."""
-    return min(order, key=_BY_PRICE.index)
+class Entry(Protocol):
+    """A map in an order of fallback."""
+
+    @property
+    def capacity_type(self) -> str: ...
+    @property
+    def zones(self) -> Sequence[str]: ...
+    @property
+    def machines(self) -> Sequence[str]:
+        """Its machine types; empty for the pool's."""
+
+
+def way(entry: Any) -> Any:
+    """How the nodes of an entry are bought."""
+    return entry if isinstance(entry, str) else entry.capacity_type
+
+
+def title(entry: str | Entry) -> str:
+    """An entry in words: `on-demand`, `spot in us-east-1a with g6.xlarge`."""
+    if isinstance(entry, str):
+        return entry
+    parts = {"in": entry.zones, "with": entry.machines}
+    more = (f" {word} {' or '.join(names)}" for word, names in parts.items() if names)
+    return entry.capacity_type + "".join(more)
+
+
+def price_rank(capacity_type: str) -> int:
+    """The position among the ways of buying on Google Cloud, 0 for the most expensive one: a
+    reservation is always paid for."""
+    return _BY_PRICE.index(capacity_type)
+
+
+def of_each(fallback: Sequence[Any], choice: Callable[[Any], T]) -> Sequence[T]:
+    """What `choice` returns for each entry. Raises the refusals of all entries: see `in_entry`."""
+    refusals, found, titles = Refusals(), list[T](), set[str]()
+    for position, entry in enumerate(fallback):
+        with refusals:
+            if title(entry) in titles:
+                raise refuse(("fallback", position))("is a duplicate; remove it")
+            titles.add(title(entry))
+            found.append(in_entry(position, entry, partial(choice, entry)))
+    refusals.check()
+    return found
+
+
+def in_entry(position: int, entry: Any, check: Callable[[], T]) -> T:
+    """Returns what `check` returns for the pool as the entry has it. Refusals of settings that the
+    entry has get its path; so do those of others that it could have, such as of the pool's machine
+    type, which does not exist in the entry's zones. The rest are the pool's."""
+    refusals = Refusals()
+    try:
+        return check()
+    except Refusal as refusal:
+        refusals.add(*(_moved(item, position, entry) for item in refusal.every))
+    raise refusals.first()
+
+
+def _moved(refusal: Refusal, position: int, entry: Any) -> Refusal:
+    key, *rest = refusal.path
+    if isinstance(entry, str):
+        own = {"capacityType": False}
+    else:
+        own = {camel(field.name): bool(getattr(entry, field.name)) for field in fields(entry)}
+    if key not in own:
+        return refusal
+    return refusal.but(path=("fallback", position, *([key, *rest] if own[key] else [])))
 
 
 def check_keys(given: Mapping[str, object]) -> None:

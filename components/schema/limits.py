@@ -342,7 +342,8 @@ def _declared(hint: Any) -> tuple[Any, Sequence[Any], "_Bounds"]:
 
 @cache  # Cached, because checking whether an annotation is of a protocol is slow.
 def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
-    """A type without `| None` and without its annotations, and the annotations."""
+    """A type without `| None` and without its annotations, and the annotations. Of a word or a map,
+    which `words` tells apart, the map."""
     limits: list[Any] = []
     while True:
         if typing.get_origin(hint) is Annotated:
@@ -350,9 +351,17 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
             for annotation in annotations:
                 limits += annotation if isinstance(annotation, GroupedMetadata) else [annotation]
         elif typing.get_origin(hint) in (types.UnionType, typing.Union):
-            (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+            *_, hint = [part for part in typing.get_args(hint) if part is not types.NoneType]
         else:
             return hint, limits
+
+
+def words(hint: Any) -> Any:
+    """The words of a type such as `Literal["a", "b"] | Args`, each short for a map; else None."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) in (types.UnionType, typing.Union) and is_dataclass(parts[-1]):
+        return parts[0] if typing.get_origin(parts[0]) is typing.Literal else None
+    return None
 
 
 def refusal(limits: Sequence[Any], value: Any) -> Refusal | None:

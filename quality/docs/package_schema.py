@@ -18,7 +18,7 @@ from gpu_cluster.components import plugin
 from gpu_cluster.components.cluster import Toleration
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.schema.decode import camel
-from gpu_cluster.components.schema.limits import unwrapped
+from gpu_cluster.components.schema.limits import unwrapped, words
 from gpu_cluster.components.schema.outputs import NAMED, OUTPUT
 from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.components.stack import GpuStack, GpuStackArgs
@@ -69,6 +69,9 @@ class _Types:
 
     def _value(self, hint: Any, name: str) -> Spec:
         """The type of a key's values; `name`: the enum's, if it is one."""
+        if short := words(hint):
+            both = [self._value(part, name) for part in (short, unwrapped(hint)[0])]
+            return _plain({"oneOf": both})
         hint, marks = unwrapped(hint)
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Literal:

@@ -17,7 +17,7 @@ from gpu_cluster.components.eks.regions import REGION
 from gpu_cluster.components.gke.sign_in import PROJECT
 from gpu_cluster.components.platforms import PLATFORMS, WRITTEN
 from gpu_cluster.components.schema.decode import camel
-from gpu_cluster.components.schema.limits import DNS_LABEL, fragment, pattern, unwrapped
+from gpu_cluster.components.schema.limits import DNS_LABEL, fragment, pattern, unwrapped, words
 from gpu_cluster.components.schema.outputs import NAMED
 from gpu_cluster.components.settings.blocks import BLOCKS, ENTRY_NAMES
 from gpu_cluster.stacks.definition.files import KEYS
@@ -153,6 +153,8 @@ def dataclass_schema(kind: type) -> Schema:
 
 def _value(hint: Any) -> Schema:
     """The schema of a value in a field."""
+    if short := words(hint):
+        return {"anyOf": [_value(short), _value(unwrapped(hint)[0])]}
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")

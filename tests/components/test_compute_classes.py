@@ -6,6 +6,7 @@ import pytest
 
 from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from gpu_cluster.components.gke.fallback_args import GkeAutopilotFallbackArgs, GkeFallbackArgs
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
@@ -89,10 +90,82 @@ def test_a_reservation_of_one_zone_leaves_the_other_choices_all_zones() -> None:
     assert len(bought["location"]["zones"]) > 1
 
 
+def test_an_entry_has_its_own_zones_and_machine_type() -> None:
+    """Those that it leaves out are the pool's; a reservation is in the zones that its own names."""
+    args = GkeGpuNodePoolArgs(
+        machine_type=L4,
+        max_nodes=2,
+        zones=["us-central1-a"],
+        reservation="mine",
+        fallback=(
+            GkeFallbackArgs(capacity_type="reservation", zones=["us-central1-b", "us-central1-c"]),
+            GkeFallbackArgs(zones=["us-central1-b"]),
+            GkeFallbackArgs(capacity_type="spot", machine_type="g2-standard-8"),
+            "on-demand",
+        ),
+    )
+    recording = classes({"l4": args}, system_pool=GkeSystemPoolArgs(machine_type="e2-standard-2"))
+    reserved, *rules = recording.one(CLASS, "l4").inputs["spec"]["priorities"]
+    assert "zones" not in reserved["location"]
+    (specific,) = reserved["reservations"]["specific"]
+    assert specific["zones"] == ["us-central1-b", "us-central1-c"]
+    assert [(rule["machineType"], rule["location"]["zones"], rule["spot"]) for rule in rules] == [
+        (L4, ["us-central1-b"], False),
+        ("g2-standard-8", ["us-central1-a"], True),
+        (L4, ["us-central1-a"], False),
+    ]
+    scaling = recording.one(CLUSTER).inputs["clusterAutoscaling"]
+    assert scaling["autoProvisioningLocations"] == [
+        "us-central1-a", "us-central1-b", "us-central1-c",
+    ]  # fmt: skip
+    limits = {row["resourceType"]: row["maximum"] for row in scaling["resourceLimits"]}
+    # Two nodes of the larger type, and the system pool's.
+    assert (limits["cpu"], limits["nvidia-l4"]) == (2 * 8 + 3 * 2, 2)
+
+
+def test_the_smallest_nodes_of_an_order_decide_what_a_pod_may_request() -> None:
+    """A larger pod would wait although a choice has machines."""
+    cluster = GkeClusterArgs(
+        name="c",
+        location="us-central1-a",
+        authorized_networks={"office": "203.0.113.0/24"},
+        scaler="compute-classes",
+    )
+    large, small = (
+        GkeGpuNodePoolArgs(machine_type=name).resolve("l4", cluster).pool
+        for name in ("g2-standard-8", L4)
+    )
+    args = GkeGpuNodePoolArgs(
+        machine_type="g2-standard-8", fallback=("spot", GkeFallbackArgs(machine_type=L4))
+    )
+    pool = args.resolve("l4", cluster).pool
+    assert large.cpu_millis != small.cpu_millis
+    assert (pool.cpu_millis, pool.memory_mib) == (small.cpu_millis, small.memory_mib)
+
+
+def test_an_entry_on_autopilot_has_its_own_zones() -> None:
+    """Those of a reservation stand with its name."""
+    args = GkeAutopilotPoolArgs(
+        accelerator="nvidia-l4",
+        gpus_per_node=1,
+        reservation="mine",
+        fallback=(
+            GkeAutopilotFallbackArgs(capacity_type="reservation", zones=["us-central1-a"]),
+            GkeAutopilotFallbackArgs(capacity_type="spot", zones=["us-central1-b"]),
+            "on-demand",
+        ),
+    )
+    reserved, spot, anywhere = args.class_spec("l4")["priorities"]
+    assert reserved["reservations"]["specific"] == [{"name": "mine", "zones": ["us-central1-a"]}]
+    assert spot["location"] == {"zones": ["us-central1-b"]}
+    assert "location" not in reserved
+    assert "location" not in anywhere
+
+
 def test_a_flex_start_node_lives_for_ten_minutes_at_least() -> None:
     """As a choice of several too."""
     with pytest.raises(
-        ValueError, match=r"maxRunDurationSeconds: 599 is out of range with fallback"
+        ValueError, match=r"maxRunDurationSeconds: 599 is out of range with flex-start"
     ):
         GkeGpuNodePoolArgs(
             machine_type=L4, fallback=("spot", "flex-start"), max_run_duration_seconds=599

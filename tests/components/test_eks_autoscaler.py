@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
+from gpu_cluster.components.eks.fallback_args import EksFallbackArgs, part_name
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import declare
 from tests.components.recording import Recording
@@ -112,6 +113,58 @@ def test_the_autoscaler_follows_the_order() -> None:
         )
     }  # fmt: skip
     assert list(found.values()) == [[3], [2], [1], [3], [2], [4], [4], [4]]
+
+
+def test_an_entry_with_a_zone_and_a_type_is_a_node_group_of_them() -> None:
+    """Its name says which, and matches no other's expression; a long one ends in a hash."""
+    args = EksGpuNodeGroupArgs(
+        instance_types=["g6.xlarge"],
+        fallback=[
+            EksFallbackArgs(zones=["us-east-1a"]),
+            EksFallbackArgs(zones=["us-east-1b"], instance_types=["g6.2xlarge"]),
+            "on-demand",
+            EksFallbackArgs(capacity_type="spot", instance_types=["g6.2xlarge", "g6.4xlarge"]),
+        ],
+    )
+    stack = declare({"l4": args})
+    groups = {
+        one.name: (one.inputs["instanceTypes"], len(one.inputs["subnetIds"]))
+        for one in stack.of("aws:eks/nodeGroup:NodeGroup")
+        if one.name.startswith("l4")
+    }
+    *named, hashed = groups
+    assert named == ["l4_on-demand_a", "l4_on-demand_b_g6-2xlarge", "l4_on-demand"]
+    assert re.fullmatch("l4_spot_g6-2xlarge_g6-4xlarge|l4_spot_[0-9a-f]{6}", hashed)
+    assert list(groups.values()) == [
+        (["g6.xlarge"], 1), (["g6.2xlarge"], 1), (["g6.xlarge"], 2),
+        (["g6.2xlarge", "g6.4xlarge"], 2),
+    ]  # fmt: skip
+    tags = {
+        one.name.partition("-resource-")[0]: one.inputs["autoscalingGroupName"]
+        for one in stack.of("aws:autoscaling/tag:Tag")
+        if "-resource-nvidia.com/gpu" in one.name and one.name.startswith("l4")
+    }
+    assert list(tags) == list(groups)
+    (rows,) = [
+        yaml.safe_load(one.inputs["data"]["priorities"])
+        for one in stack.of("kubernetes:core/v1:ConfigMap")
+        if "priorities" in (one.inputs.get("data") or {})
+    ]
+    ranks = [
+        [rank for rank, row in rows.items() for one in row if re.search(one, f"eks-{name}-2026-1f")]
+        for name in groups
+    ]
+    assert ranks == [[4], [3], [2], [1]]
+
+
+def test_names_of_node_groups_are_never_too_long() -> None:
+    """EKS accepts 63 characters, of which the provider and this stack add 31."""
+    entry = EksFallbackArgs(zones=["us-east-1-bos-1a"], instance_types=["g6.12xlarge"])
+    other = EksFallbackArgs(zones=["us-east-1-bos-1a"], instance_types=["g6.24xlarge"])
+    name = part_name("inference", entry)
+    assert re.fullmatch("inference_on-demand_[0-9a-f]{6}", name)
+    assert name != part_name("inference", other)
+    assert part_name("l4", EksFallbackArgs(zones=["us-east-1-bos-1a"])) == "l4_on-demand_bos-1a"
 
 
 ORDERED = EksGpuNodeGroupArgs(

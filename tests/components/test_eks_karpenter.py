@@ -11,6 +11,7 @@ from gpu_cluster.components.cluster import Taint
 from gpu_cluster.components.crds.definitions import FIRST
 from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.fallback_args import EksFallbackArgs
 from gpu_cluster.components.eks.karpenter_args import EksKarpenterArgs, EksPoolKarpenterArgs
 from gpu_cluster.components.eks.node_args import EksKubeletArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
@@ -214,6 +215,44 @@ def test_an_order_of_fallback_is_one_node_pool() -> None:
     assert required["karpenter.sh/capacity-type"] == ["reserved", "spot", "on-demand"]
     node = objects(stack, "EC2NodeClass")["train-gpu"]
     assert node["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
+
+
+def test_an_order_that_no_node_pool_has_is_one_for_each_entry() -> None:
+    """The first has the largest weight; all use one node class, in the zones of all entries."""
+    stack = launched(
+        EksGpuNodeGroupArgs(
+            instance_types=["g6.xlarge"],
+            zones=["us-east-1a"],
+            fallback=[
+                "on-demand",
+                EksFallbackArgs(zones=["us-east-1b"]),
+                EksFallbackArgs(capacity_type="spot", instance_types=["g6.2xlarge"]),
+            ],
+            max_nodes=4,
+            karpenter=EksPoolKarpenterArgs(weight=50),
+        )
+    )
+    pools = {name: spec for name, spec in objects(stack, "NodePool").items() if "train" in name}
+    found = {}
+    for name, spec in pools.items():
+        rules = {row["key"]: row["values"] for row in spec["template"]["spec"]["requirements"]}
+        keys = ("karpenter.sh/capacity-type", "topology.kubernetes.io/zone",
+                "node.kubernetes.io/instance-type")  # fmt: skip
+        found[name] = spec["weight"], *(rules[key] for key in keys)
+    assert found == {
+        "train-gpu.on-demand": (50, ["on-demand"], ["us-east-1a"], ["g6.xlarge"]),
+        "train-gpu.on-demand.b": (49, ["on-demand"], ["us-east-1b"], ["g6.xlarge"]),
+        "train-gpu.spot.g6-2xlarge": (48, ["spot"], ["us-east-1a"], ["g6.2xlarge"]),
+    }
+    assert {spec["limits"]["nodes"] for spec in pools.values()} == {"4"}
+    classes = {
+        spec["template"]["spec"]["nodeClassRef"]["name"]: spec["template"]["metadata"]["labels"]
+        for spec in pools.values()
+    }
+    assert {name: labels["gpu-cluster/pool"] for name, labels in classes.items()} == {
+        "train-gpu": "train-gpu"
+    }
+    assert len(objects(stack, "EC2NodeClass")["train-gpu"]["subnetSelectorTerms"]) == 2
 
 
 def test_pools_without_gpus_are_launched_too() -> None:

@@ -133,7 +133,8 @@ def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
         if name == "<name>":
             blocks = [entry for block in blocks for entry in block.values()]
         elif name.endswith("[]"):
-            blocks = [one for block in blocks for one in block.get(name[:-2]) or ()]
+            found = [one for block in blocks for one in block.get(name[:-2]) or ()]
+            blocks = [one for one in found if isinstance(one, dict)]  # others are short for a map
         else:
             blocks = [block[name] for block in blocks if block.get(name) is not None]
     for block in blocks:

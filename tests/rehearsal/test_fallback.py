@@ -86,6 +86,93 @@ def test_the_next_choice_runs_the_pods_on_eks(
     assert step.detail.endswith(line)
 
 
+_L4, _LARGER = "g2-standard-4", "g2-standard-8"
+_ZONES = """stock:
+  - {{ {key}: {kind}, zone: {region}a, nodes: 0{returns} }}
+  - {{ {key}: {kind}, zone: {region}b, nodes: 0 }}
+"""
+
+
+def with_zones(text: str, entries: str, **cluster: str) -> str:
+    """The example with these entries of fallback."""
+    for key, value in cluster.items():
+        text = re.sub(rf"{key}: .*", f"{key}: {value}", text)
+    return re.sub(r"fallback: .*", f"fallback: [{entries}]", text)
+
+
+def stocked(tmp_path: Path, rows: str) -> str:
+    """An inventory with these rows, as a path from the examples' folder."""
+    file = tmp_path / "stock.yaml"
+    file.write_text(rows)
+    return str(file)
+
+
+@pytest.mark.prove(reason="the components' tests have the class; this is a whole rehearsal")
+def test_the_next_zone_and_machine_type_run_the_pods_on_gke(tmp_path: Path) -> None:
+    """Zone a, then b, then a larger machine; once zone a has machines, the pods move there."""
+    text = with_zones(
+        EXAMPLE.read_text(),
+        "{zones: [us-central1-a]}, {zones: [us-central1-b]}, "
+        f"{{zones: [us-central1-b], machineType: {_LARGER}}}",
+    )
+    rows = _ZONES.format(
+        key="machineType", kind=_L4, region="us-central1-", returns=", returns: 20"
+    )
+    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
+    assert rehearsal.failures == []
+    nothing_stays(rehearsal)
+    refused, back = seen(rehearsal.sandbox.event_log.events)
+    first, second, third = re.findall(r"nap-([-a-z0-9]+)-gpu1-\w+ \(choice \d\)", refused)
+    assert (first, second, third) == (_L4, _L4, _LARGER)
+    assert re.match(rf"pods moved from nap-{_LARGER}-gpu1-\w+ back to nap-{_L4}-gpu1-", back)
+
+
+@pytest.mark.prove(reason="the components' tests have the class; this is a whole rehearsal")
+def test_the_next_zone_runs_the_pods_on_autopilot(tmp_path: Path) -> None:
+    """GKE creates the nodes of the class in the zones that its entries name."""
+    text = with_zones(AUTOPILOT.read_text(), "{zones: [us-central1-a]}, {zones: [us-central1-b]}")
+    rows = "stock: [{ machineType: g2-standard-32, zone: us-central1-a, nodes: 0 }]"
+    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
+    assert rehearsal.failures == []
+    nothing_stays(rehearsal)
+    (line,) = seen(rehearsal.sandbox.event_log.events)
+    assert re.match(r"nap-\S+ \(choice 1\) unavailable from \S+ s on; nap-\S+ \(choice 2\)", line)
+
+
+@pytest.mark.prove(reason="the components' tests have the groups; these are whole rehearsals")
+@pytest.mark.parametrize(
+    ("scaler", "names"),
+    [
+        ("cluster-autoscaler",
+         [r"l4_on-demand_a-\S+ \S+ \d\)", r"l4_on-demand_b-\S+ \S+ \d\)",
+          r"l4_on-demand_b_g6-2xlarge-\S+ \S+ \d\)"]),
+        ("karpenter",
+         [f"l4.on-demand.{part} as on-demand" for part in ("a", "b", "b.g6-2xlarge")]),
+        ("auto-mode",
+         [f"l4.on-demand.{part} as on-demand" for part in ("a", "b", "b.g6-2xlarge")]),
+    ],
+)  # fmt: skip
+def test_the_next_zone_and_instance_type_run_the_pods_on_eks(
+    tmp_path: Path, scaler: str, names: list[str]
+) -> None:
+    """Each entry is a node group or a NodePool; the one with machines runs the pods."""
+    text = with_zones(
+        EKS.read_text(),
+        "{zones: [us-east-1a]}, {zones: [us-east-1b]}, "
+        "{zones: [us-east-1b], instanceTypes: [g6.2xlarge]}",
+        scaler=scaler,
+    )
+    rows = _ZONES.format(key="instanceType", kind="g6.xlarge", region="us-east-1", returns="")
+    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
+    assert rehearsal.failures == []
+    nothing_stays(rehearsal)
+    (line,) = seen(rehearsal.sandbox.event_log.events)
+    first, second, third = names
+    assert re.fullmatch(
+        rf"{first}, then {second} unavailable from \S+ s on; {third} had GPUs \S+ s later", line
+    )
+
+
 @pytest.mark.prove(reason="the expander's tests have the rule; this is a whole rehearsal")
 def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
     """It takes any of the choices, and says so only in its log."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from gpu_cluster.components.catalog.gke import MACHINE_TYPES
-from gpu_cluster.components.gke.pool_args import Capacity
+from gpu_cluster.components.gke.fallback_args import Capacity
 from gpu_cluster.rehearsal.platforms.simulator import Rehearsed, RunningSimulator
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer

@@ -119,11 +119,12 @@ def _derived(settings: Settings[Any] | None, network: Network | None) -> list[Re
 
 
 def _of_eks(own: EksSettings, network: Network | None) -> Iterator[Reservation]:
-    for number, pool in enumerate(own.pools.values()):
-        args = pool.args
+    choices = (choice for pool in own.pools.values() for choice in pool.choices)
+    for number, choice in enumerate(choices):
+        args = choice.args
         if args.reservation is None:
             continue
-        place = pool.places[0]
+        place = choice.places[0]
         zone = network.subnets[place].zone if network else place
         reservation = text(args.reservation)
         group = is_group(reservation)
@@ -140,13 +141,13 @@ def _of_eks(own: EksSettings, network: Network | None) -> Iterator[Reservation]:
 
 
 def _of_gke(own: GkeSettings) -> Iterator[Reservation]:
-    for pool in own.pools.values():
-        args = pool.args
+    for choice in (choice for pool in own.pools.values() for choice in pool.choices):
+        args = choice.args
         if args.reservation is None:
             continue
         reservation = text(args.reservation)
         path = parse_reservation(reservation)
-        for zone in pool.places:
+        for zone in choice.places:
             yield Reservation(
                 name=reservation.partition("/reservationBlocks/")[0],
                 type=args.machine_type,

@@ -1,7 +1,7 @@
 """Machines in limited number, from `stock` in an inventory, and their return after they ran out."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
@@ -35,8 +35,9 @@ def machine_types(own: object) -> set[str]:
             else:
                 found |= machine_types(value)
         return found
-    if isinstance(own, Mapping):
-        return {name for value in own.values() for name in machine_types(value)}
+    values = own.values() if isinstance(own, Mapping) else own
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        return {name for value in values for name in machine_types(value)}
     return set()
 
 

@@ -53,20 +53,22 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     cluster, region, system = settings.cluster, settings.region, settings.cluster.system_nodes
     pools = [("system", system.instance_types, cluster.network.places)] if system else []
     pools += [
-        (name, pool.args.instance_types, tuple(pool.places))
+        (name, choice.args.instance_types, tuple(choice.places))
         for name, pool in settings.pools.items()
+        for choice in pool.choices
         # Reserved machines are checked with their reservation.
-        if pool.args.reservation is None
+        if choice.args.reservation is None
     ]
     pools += [
         (name, pool.instance_types, pool.places(name) or cluster.network.places)
         for name, pool in cluster.cpu_pools.items()
     ]
-    return [
+    offers = (
         Wanted(pool=name, types=(kind,), region=region, zones=places)
         for name, kinds, places in pools
         for kind in kinds
-    ]
+    )
+    return [*dict.fromkeys(offers)]
 
 
 def offer(ec2: Any, wanted: Wanted) -> Offer:

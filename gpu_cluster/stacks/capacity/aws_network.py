@@ -11,7 +11,6 @@ from typing import Any, Literal
 from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from gpu_cluster.components.eks.settings import EksSettings
-from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.outputs import texts
 from gpu_cluster.stacks.capacity.aws_account import listed, nodes_of, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
@@ -117,16 +116,16 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     """Whether the subnets have enough addresses for the maximum number of nodes: first for each
     pool, then for all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
-    system, grouped = cluster.system_nodes, SCALERS[cluster.scaler].node_groups
+    system = cluster.system_nodes
     subnets = cluster.network.places
     groups = [
         *([("systemPool", system.instance_types, system.max_nodes, 0, subnets)] if system else []),
         *(
             (
                 f"pool {name}",
-                pool.args.instance_types,
-                # Each node group of an order may reach maxNodes.
-                pool.args.max_nodes * (len(pool.args.node_groups(name)) if grouped else 1),
+                [kind for choice in pool.choices for kind in choice.args.instance_types],
+                # Each node group or NodePool of an order may reach maxNodes.
+                pool.args.max_nodes * len(pool.args.parts(name, cluster.scaler)),
                 # A warm instance has one address, stopped or not, until it joins.
                 pool.args.warm_pool.min_size if pool.args.warm_pool else 0,
                 pool.places,

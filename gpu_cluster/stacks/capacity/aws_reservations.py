@@ -8,7 +8,7 @@ import botocore.exceptions
 
 from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
-from gpu_cluster.components.eks.reservation import is_group, is_reserved
+from gpu_cluster.components.eks.reservation import is_group
 from gpu_cluster.components.scalers import Scaler
 from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.stacks.capacity.aws_account import unknown, zones_of
@@ -37,16 +37,17 @@ def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) 
     return [
         Wanted(
             pool=name,
-            reservation=text(pool.args.reservation),
-            types=tuple(pool.args.instance_types),
+            reservation=text(choice.args.reservation),
+            types=tuple(choice.args.instance_types),
             places=places,
-            zones=tuple(pool.places),
+            zones=tuple(choice.places),
             # As one of several choices, it may have fewer machines than the pool.
             nodes=0 if pool.args.fallback else pool.pool.bounds[1],
-            kind=next(filter(is_reserved, pool.args.purchases)),
+            kind=choice.args.capacity_type,
         )
         for name, pool in pools.items()
-        if pool.args.reservation is not None
+        for choice in pool.choices
+        if choice.args.reservation is not None
     ]
 
 
@@ -82,7 +83,12 @@ def unused(
     if scaler.serves_system and not any(pool.args.reservation for pool in pools.values()):
         return []
     buyers = {
-        name: pool.args.instance_types
+        name: [
+            kind
+            for choice in pool.choices
+            if choice.args.capacity_type == "on-demand"
+            for kind in choice.args.instance_types
+        ]
         for name, pool in pools.items()
         if "on-demand" in pool.args.purchases
     }

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.components.cluster import ResolvedPool
+from gpu_cluster.components.schema.fallback import title
+from gpu_cluster.components.schema.fallback import way as way_of
 from gpu_cluster.stacks.capacity import reserved
 from gpu_cluster.stacks.capacity.questions import Cloud
 from gpu_cluster.stacks.capacity.verdict import Known, Need
@@ -30,19 +32,20 @@ def lines(
             continue
         first = ""
         ways: dict[str, list[str]] = {}
-        for way in pool.args.fallback:
-            if way not in ("reservation", "capacity-block"):
-                room, words = _quota(cloud, need(pool, way))
+        order = pool.args.fallback
+        for entry, choice in zip(order, pool.fallback or [pool] * len(order), strict=True):
+            if (way := way_of(entry)) not in ("reservation", "capacity-block"):
+                room, words = _quota(cloud, need(choice, way))
             elif name in by_pool:
                 room, words = _reserved(cloud.reserved(by_pool[name], cluster))
             else:
                 room, words = None, "not looked up on Autopilot, where GKE chooses the machine"
-            ways.setdefault(words, []).append(way)
+            ways.setdefault(words, []).append(title(entry))
             # If an earlier choice may have capacity, it is not known whether a later one is used.
             if room is None:
                 first = first or "it is not known which choice has room"
             elif room:
-                first = first or f"the next node would use {way}"
+                first = first or f"the next node would use {title(entry)}"
         choices = "; ".join(f"{', '.join(those)}: {words}" for words, those in ways.items())
         yield (
             f"pool {name}: according to quotas and reservations, {first or 'no choice has room'} "

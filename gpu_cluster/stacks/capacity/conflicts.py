@@ -198,13 +198,18 @@ def _node_objects(
 def node_pools(settings: Settings[EksSettings], theirs: Sequence[Object]) -> Iterator[Conflict]:
     """Pools with the names of NodePools or node classes of others."""
     pools = {f"gpuPools.{name}": item.pool for name, item in settings.pools.items()}
+    scaler = settings.own.cluster.scaler
+    parts = {
+        f"gpuPools.{name}": item.args.parts(name, scaler)
+        for name, item in settings.own.pools.items()
+    }
     for name, args in settings.own.cluster.cpu_pools.items():
         pools[f"cluster.cpuPools.{name}"] = args.pool(name)
     existing = {(item["kind"] == "NodePool", item["metadata"]["name"]): item for item in theirs}
     for key, pool in pools.items():
         least, most = pool.bounds
         created = [
-            *([(True, pool.name)] if most > least else []),
+            *((True, part) for part in parts.get(key, [pool.name]) if most > least),
             *([(True, f"{pool.name}-static")] if least else []),
             (False, pool.name),
         ]

@@ -89,12 +89,13 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
             advice.Wanted(
                 pool=name,
                 way="spot",
-                types=tuple(pool.args.instance_types),
-                zones=tuple(pool.places),
+                types=tuple(choice.args.instance_types),
+                zones=tuple(choice.places),
                 nodes=pool.pool.bounds[1],
             )
             for name, pool in own.pools.items()
-            if "spot" in pool.args.purchases
+            for choice in pool.choices
+            if choice.args.capacity_type == "spot"
         ],
         notes=[
             *notes,
@@ -149,8 +150,9 @@ def needs(
         # the pool has fewer nodes.
         warm = pool.warm_pool.min_size if pool.warm_pool else 0
         # Each choice of an order of fallback may have to provide all nodes.
-        for bought in pool.purchases:
-            for kind in pool.instance_types if bought in ("spot", "on-demand") else ():
+        for choice in resolved.choices:
+            bought = choice.args.capacity_type
+            for kind in choice.args.instance_types if bought in ("spot", "on-demand") else ():
                 _count(
                     quotas, name, kind, nodes=resolved.pool.bounds[1] + warm, spot=bought == "spot"
                 )

@@ -126,13 +126,14 @@ def nodes(own: GkeSettings) -> dict[str, Nodes]:
         for name, pool in (plain | cpu).items()
     } | {
         name: Nodes(
-            machine=pool.args.machine,
-            way=pool.args.order[-1],
-            disk=pool.args.boot_disk,
-            gigabytes=pool.args.disk_size_gb,
+            machine=last.machine,
+            way=last.capacity_type,
+            disk=last.boot_disk,
+            gigabytes=last.disk_size_gb,
             count=pool.pool.bounds[1],
         )
         for name, pool in own.pools.items()
+        for last in [pool.choices[-1].args]
     }
 
 
@@ -147,15 +148,16 @@ def reservations(pools: Pools) -> list[Reservation]:
     return [
         Reservation(
             pool=name,
-            reservation=text(pool.args.reservation),
-            types=(machine(pool.args.machine_type, pool.args.gpu_model.name, pool.args.gpus),),
+            reservation=text(choice.args.reservation),
+            types=(machine(choice.args.machine_type, pool.pool.accelerator, choice.args.gpus),),
             places="zones",
-            zones=tuple(pool.places),
+            zones=tuple(choice.places),
             each_zone=not pool.args.fallback,
             nodes=0 if pool.args.fallback else pool.pool.bounds[1],
         )
         for name, pool in pools.items()
-        if pool.args.reservation is not None
+        for choice in pool.choices
+        if choice.args.reservation is not None
     ]
 
 
@@ -165,15 +167,16 @@ def spot(pools: Pools) -> list[advice.Wanted]:
         advice.Wanted(
             pool=name,
             way="spot",
-            types=(pool.args.machine_type,),
+            types=(choice.args.machine_type,),
             attached=None
-            if pool.args.machine.accelerator is not None
-            else (pool.pool.accelerator, pool.args.gpus),
-            zones=tuple(pool.places),
+            if choice.args.machine.accelerator is not None
+            else (pool.pool.accelerator, choice.args.gpus),
+            zones=tuple(choice.places),
             nodes=pool.pool.bounds[1],
         )
         for name, pool in pools.items()
-        if "spot" in pool.args.order
+        for choice in pool.choices
+        if choice.args.capacity_type == "spot"
     ]
 
 
@@ -190,14 +193,16 @@ def wanted(pools: Pools, region: str) -> list[Wanted]:
 
     A machine type that includes GPUs determines the zones of these.
     """
-    return [
+    offers = (
         Wanted(
             pool=name,
-            types=(resolved.args.machine_type,)
-            if resolved.args.machine.accelerator is not None
-            else (resolved.args.machine_type, resolved.pool.accelerator),
+            types=(choice.args.machine_type,)
+            if choice.args.machine.accelerator is not None
+            else (choice.args.machine_type, choice.pool.accelerator),
             region=region,
-            zones=tuple(resolved.places),
+            zones=tuple(choice.places),
         )
-        for name, resolved in pools.items()
-    ]
+        for name, pool in pools.items()
+        for choice in pool.choices
+    )
+    return [*dict.fromkeys(offers)]

@@ -10,6 +10,7 @@ from gpu_cluster.components.catalog.prices import HOURS_PER_MONTH, NodePrice, Pr
 from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.gpu.volume_args import VolumeClaimArgs
 from gpu_cluster.components.kube import quantity
+from gpu_cluster.components.schema.fallback import title, way
 from gpu_cluster.stacks.cost.bill import Bought, Item, Metered, Part, PodGpu, fixed
 
 
@@ -119,22 +120,28 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
 
 
 def choice_notes(
-    name: str, order: Sequence[str], counted: str, price: NodePrice, *, unused: bool = False
+    name: str,
+    order: Sequence[Any],
+    counted: str,
+    prices_of: Sequence[NodePrice],
+    *,
+    unused: bool = False,
 ) -> list[str]:
     """A note with the price of each choice of a pool's order of fallback; none without an order.
     `unused`: whether the bill has its reservation as `unused_reservation`."""
     if not order:
         return []
-    dollars = {"spot": price.spot, "on-demand": price.on_demand, "reservation": price.on_demand}
-    prices = ", ".join(
-        f"{way} ${dollars_per_hour:.4f}"
-        if (dollars_per_hour := dollars.get(way)) is not None
-        else f"{way} not known here"
-        for way in order
-    )
+    texts = []
+    for entry, price in zip(order, prices_of, strict=True):
+        dollars = price.spot if way(entry) == "spot" else price.on_demand
+        known = way(entry) in ("spot", "on-demand", "reservation") and dollars is not None
+        texts.append(f"{title(entry)} {f'${dollars:.4f}' if known else 'not known here'}")
+    prices = ", ".join(texts)
     notes = {**_NOTES, "reservation": _UNUSED} if unused else _NOTES
     reserved = [
-        f"pool {name}: {notes[way]}" for way in order if way in ("reservation", "capacity-block")
+        f"pool {name}: {notes[bought]}"
+        for bought in dict.fromkeys(map(way, order))
+        if bought in ("reservation", "capacity-block")
     ]
     return [f"pool {name}: counted as {counted}; price of a machine per hour: {prices}", *reserved]
 

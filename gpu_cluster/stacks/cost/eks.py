@@ -83,19 +83,16 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     ]
     choices: list[str] = []
     for name, pool in pools.items():
-        price, last = eks_node(pool.instance_types), pool.purchases[-1]
-        groups = SCALERS[cluster.scaler].node_groups
-        unused = not groups and bool(pool.fallback) and pool.reservation is not None
-        # Each node group may reach maxNodes; Karpenter's pool costs most with its last choice
-        for group, bought in (
-            [(group, choice.capacity_type) for group, choice in pool.node_groups(name).items()]
-            if groups
-            else [(name, last)]
-        ):
+        parts, last = pool.parts(name, cluster.scaler), pool.purchases[-1]
+        unused = len(parts) == 1 and bool(pool.fallback) and pool.reservation is not None
+        # Each node group or NodePool may reach maxNodes; a single one costs most with the last
+        # choice.
+        for part, choice in zip(parts, pool.choices[-len(parts) :], strict=True):
+            bought = choice.capacity_type
             item = node_pool(
-                group,
-                price,
-                f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
+                part,
+                eks_node(choice.instance_types),
+                f"{' or '.join(choice.instance_types)}, {pool.disk_size_gb} GiB",
                 _gpu_disk(pool),
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(bought),
@@ -106,8 +103,9 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
                 items.append(_warm_pool(item, pool, pool.warm_pool, reserved=is_reserved(bought)))
             if unused:
                 items.append(unused_reservation(item, pool.purchases[0]))
-        counted = "all of its choices, each with up to maxNodes nodes" if groups else last
-        choices += choice_notes(name, pool.fallback, counted, price, unused=unused)
+        counted = "all of its choices, each with up to maxNodes nodes" if len(parts) > 1 else last
+        prices = [eks_node(choice.instance_types) for choice in pool.choices]
+        choices += choice_notes(name, pool.fallback, counted, prices, unused=unused)
     notes = [
         "Spot prices on AWS change hourly and differ by zone, so they are unknown",
         *pool_notes(pools),

@@ -6,6 +6,7 @@ from gpu_cluster.components.catalog.gke_volumes import volume_class
 from gpu_cluster.components.catalog.google_prices import PRICES, gke_node
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.settings import GkeSettings
+from gpu_cluster.components.schema.fallback import title
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.cost.bill import Bill, Item, Metered
 from gpu_cluster.stacks.cost.bill_parts import (
@@ -37,7 +38,8 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         for name, cpu in cluster.cpu_pools.items()
     ]
     choices: list[str] = []
-    for name, pool in pools.items():
+    for name, ordered in pools.items():
+        pool = ordered.dearest
         price = gke_node(pool.machine_type, pool.gpu_model.name, pool.gpus)
         extra = [disk(kind, gib) for kind, gib in pool.disks.items()]
         if price.without == "local SSD":
@@ -48,11 +50,16 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
             f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
             extra,
             settings.pools[name].pool.bounds,
-            bought_as(pool.dearest),
+            bought_as(pool.capacity_type),
             settings.pools[name].pool,
         )
-        items += gpu_pool(item, pool.dearest)
-        choices += choice_notes(name, pool.fallback, pool.dearest, price)
+        items += gpu_pool(item, pool.capacity_type)
+        prices = [
+            gke_node(choice.machine_type, choice.gpu_model.name, choice.gpus)
+            for choice in ordered.choices
+        ]
+        counted = title(ordered.fallback[ordered.choices.index(pool)]) if ordered.fallback else ""
+        choices += choice_notes(name, ordered.fallback, counted, prices)
     bounds = [resolved.pool.bounds for resolved in settings.pools.values()]
     bounds += [(cpu.min_nodes, cpu.max_nodes) for cpu in cluster.cpu_pools.values()]
     alerts = settings.monitoring is not None

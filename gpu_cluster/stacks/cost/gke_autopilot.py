@@ -3,7 +3,7 @@
 from datetime import date
 
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
-from gpu_cluster.components.schema.fallback import dearest
+from gpu_cluster.components.schema.fallback import price_rank
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.cost.bill import Bill, Item, Part
 from gpu_cluster.stacks.cost.bill_parts import (
@@ -26,7 +26,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
             parts=[Part(name="pods", on_demand=None, spot=None, source="")],
             idle=0,
             full=None,
-            bought=bought_as(dearest(pool.args.order)),
+            bought=bought_as(min(pool.args.order, key=price_rank)),
             pod_gpu=pod_gpu(pool.pool),
         )
         for name, pool in settings.own.pools.items()

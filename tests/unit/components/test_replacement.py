@@ -2,12 +2,14 @@
 
 import dataclasses
 import itertools
-from typing import get_type_hints
+from collections.abc import Sequence
+from typing import Any, get_type_hints
 
 import pytest
 
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.cpu_pool_args import replaced
+from gpu_cluster.components.eks.fallback_args import EksFallbackArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.immutable import POOL as GKE_POOL
@@ -24,6 +26,7 @@ from gpu_cluster.components.schema.on_change import (
     ChangeRules,
     Refusal,
     Rule,
+    Verdict,
     change_rules,
     if_longer,
     kept,
@@ -300,3 +303,21 @@ def test_values_are_text() -> None:
 def test_another_instance_type_replaces_a_pool(old: str, new: str, loss: str | None) -> None:
     """A pool that goes or comes replaces none."""
     assert replaced(old, new) == loss
+
+
+def test_an_entry_that_stays_in_an_order_keeps_its_node_group() -> None:
+    """Wherever it is; one that changes its zone or its type is another group."""
+    rule, here = EKS_POOL["fallback"], EksFallbackArgs(zones=["us-east-1a"])
+
+    def verdict(before: Sequence[Any], after: Sequence[Any]) -> Verdict:
+        texts = [
+            valued(EksGpuNodeGroupArgs(instance_types=["g6.xlarge"], fallback=order), "fallback")
+            for order in (before, after)
+        ]
+        assert callable(rule)
+        return rule(*map(str, texts))
+
+    assert verdict(["spot", here], [here, "on-demand", "spot"]) is None
+    assert verdict(["spot", here], ["spot", "on-demand"]) == "GPU pool"
+    there = EksFallbackArgs(zones=["us-east-1a"], instance_types=["g6.2xlarge"])
+    assert verdict(["spot", here], ["spot", there]) == "GPU pool"

@@ -22,6 +22,7 @@ from gpu_cluster.components.eks.network_args import EksNetworkArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.warm_pool_args import EksWarmPoolArgs
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.fallback_args import GkeFallbackArgs
 from gpu_cluster.components.gke.node_account import registry_warnings
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
@@ -184,13 +185,44 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     )
 
 
+def test_capacity_asks_for_the_zones_and_machines_of_each_entry() -> None:
+    """Each with what it is in words; the offers are asked for once."""
+    cluster = GkeClusterArgs(
+        name="c",
+        location="us-central1-a",
+        authorized_networks={"office": "203.0.113.0/24"},
+        scaler="compute-classes",
+    )
+    args = GkeGpuNodePoolArgs(
+        machine_type="g2-standard-4",
+        fallback=(
+            "spot",
+            "on-demand",
+            GkeFallbackArgs(zones=["us-central1-b"], machine_type="g2-standard-8"),
+            GkeFallbackArgs(capacity_type="spot", zones=["us-central1-b"]),
+        ),
+    )
+    pools = {"l4": args.resolve("l4", cluster)}
+    assert [(one.types, one.zones) for one in gke_quota.wanted(pools, REGION)] == [
+        (("g2-standard-4",), ("us-central1-a",)),
+        (("g2-standard-8",), ("us-central1-b",)),
+        (("g2-standard-4",), ("us-central1-b",)),
+    ]
+    assert [one.zones for one in gke_quota.spot(pools)] == [("us-central1-a",), ("us-central1-b",)]
+    cloud = Mock(answer=lambda need: Known(limit=4, use=4 if "PREEMPT" in need.quota else 0))
+    need = partial(google_quota.one_node, region=REGION)
+    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    assert "the next node would use on-demand (spot, spot in us-central1-b: 0 of 4" in line
+    assert "on-demand, on-demand in us-central1-b with g2-standard-8: 4 of 4" in line
+
+
 def test_on_autopilot_no_reservation_is_looked_up() -> None:
     """A machine of it must be the one that GKE chooses; whether it is, is not known."""
     args = GkeAutopilotPoolArgs(
         accelerator="nvidia-l4", gpus_per_node=1, fallback=("reservation", "spot"),
         reservation="mine",
     )  # fmt: skip
-    pools = {"l4": Mock(args=args)}
+    pools = {"l4": Mock(args=args, fallback=())}
     cloud = Mock(answer=lambda need: Known(limit=2, use=0))
     need = lambda pool, way: Mock(quota=way, units=1)  # noqa: E731
     (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
@@ -218,7 +250,7 @@ def test_what_the_cloud_does_not_say_is_no_lack_of_room(
 ) -> None:
     """Nor is a later choice the next one, if the first may have room; a reason is given once."""
     args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", fallback=("spot", "on-demand"))
-    pools = {"l4": Mock(args=args)}
+    pools = {"l4": Mock(args=args, fallback=())}
     cloud = Mock(answer=lambda need: quotas.get(need.quota, Unknown(reason="no credentials")))
     names = {"spot": "PREEMPTIBLE_NVIDIA_L4_GPUS", "on-demand": "NVIDIA_L4_GPUS"}
     need = lambda pool, way: Mock(quota=names[way], units=1)  # noqa: E731

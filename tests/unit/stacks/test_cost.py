@@ -701,6 +701,38 @@ def test_each_choice_of_an_order_has_its_price() -> None:
     )
 
 
+def test_an_entry_with_its_own_machine_has_the_price_of_that() -> None:
+    """On GKE the pool is counted as the dearest choice; on EKS each may reach maxNodes."""
+    config = config_of("dev")
+    config["gpu-cluster:cluster"]["scaler"] = "compute-classes"
+    order = [{"zones": ["us-central1-b"]}, {"machineType": "g2-standard-8"}, "spot"]
+    pool = {"machineType": "g2-standard-4", "maxNodes": 2, "fallback": order}
+    config["gpu-cluster:gpuPools"] = {"train-gpu": pool}
+    found = cost.bill_at("dev", config)
+    machines = [machine_type(name) for name in ("g2-standard-4", "g2-standard-8")]
+    small, large = [machine for machine in machines if machine is not None]
+    (note,) = [note for note in found.notes if note.startswith("pool train-gpu: ")]
+    assert note == (
+        "pool train-gpu: counted as on-demand with g2-standard-8; price of a machine per hour: "
+        f"on-demand in us-central1-b ${small.on_demand:.4f}, on-demand with g2-standard-8 "
+        f"${large.on_demand:.4f}, spot ${small.spot:.4f}"
+    )
+    assert item(found, "train-gpu").cost("configured", "full") == pytest.approx(
+        2 * (on_demand("g2-standard-8") + month("google", "pd-balanced", 100))
+    )
+    config = config_of("train")
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    config["gpu-cluster:gpuPools"]["train-gpu"] = {
+        "instanceTypes": pool["instanceTypes"], "maxNodes": 2,
+        "fallback": [{"zones": ["us-east-1a"]}, {"zones": ["us-east-1b"]}],
+    }  # fmt: skip
+    bill = cost.bill_at("train", config)
+    groups = [part for part in bill.items if part.name.startswith("train-gpu")]
+    assert [(group.name, group.full) for group in groups] == [
+        ("train-gpu_on-demand_a", 2), ("train-gpu_on-demand_b", 2),
+    ]  # fmt: skip
+
+
 def test_what_hyperdisk_and_public_nodes_add_is_named() -> None:
     """In a note, since neither is known before the nodes exist."""
     config = config_of("dev")

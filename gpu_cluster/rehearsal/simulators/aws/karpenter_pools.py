@@ -28,6 +28,7 @@ from gpu_cluster.rehearsal.simulators.aws.roles import role_name
 from gpu_cluster.rehearsal.simulators.aws.rows import Cluster, Group
 from gpu_cluster.rehearsal.simulators.aws.user_data import runs_plugin
 from gpu_cluster.rehearsal.simulators.cloud import (
+    Choice,
     Machine,
     NodeGroup,
     NodePools,
@@ -48,7 +49,35 @@ _NOT_AUTOMATIC = "EKS Auto Mode is not enabled in the cluster"
 
 
 def groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
-    """Yields one group for each NodePool."""
+    """Yields one group for each NodePool. Those with the same labels are an order if their weights
+    differ: of the NodePools that fit a pod, Karpenter uses the one with the largest for which EC2
+    has not just refused all offerings (karpenter.sh/docs/concepts/nodepools, "spec.weight", 1.14,
+    read 2026-11-29)."""
+    weights: dict[str, set[int]] = {}
+    for pool in objects.pools:
+        if "replicas" not in pool["spec"]:
+            weights.setdefault(_labels(pool), set()).add(_weight(pool))
+    by_name = {pool["metadata"]["name"]: pool for pool in objects.pools}
+    for group in _groups(account, objects):
+        pool = by_name[group.name]
+        order = sorted(weights.get(_labels(pool), ()), reverse=True)
+        if len(order) < 2 or "replicas" in pool["spec"]:
+            yield group
+            continue
+        choice = Choice(of=_labels(pool), rank=order.index(_weight(pool)), migrates=False)
+        yield replace(group, choice=choice)
+
+
+def _labels(pool: Mapping[str, Any]) -> str:
+    labels = (pool["spec"]["template"].get("metadata") or {}).get("labels") or {}
+    return ",".join(sorted(f"{key}={value}" for key, value in labels.items()))
+
+
+def _weight(pool: Mapping[str, Any]) -> int:
+    return int(pool["spec"].get("weight") or 0)
+
+
+def _groups(account: Account, objects: NodePools) -> Iterator[NodeGroup]:
     cluster = next(iter(account.clusters.values()), None)
     if cluster is None:
         return
