@@ -238,6 +238,16 @@ PROGRAMS = (
         default=False,
     ),
     Program(
+        name="dra-driver",
+        module="sigs.k8s.io/dra-driver-nvidia-gpu",
+        binaries=("gpu-kubelet-plugin",),
+        usually=180,
+        ldflags="-X sigs.k8s.io/dra-driver-nvidia-gpu/internal/info.version={version}"
+        " -extldflags=-Wl,-z,lazy",
+        c=True,
+        default=False,
+    ),
+    Program(
         name="actionlint",
         module="github.com/rhysd/actionlint",
         binaries=("actionlint",),

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent import futures
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +30,18 @@ from gpu_cluster.rehearsal import lock
 from gpu_cluster.rehearsal.control_plane.pods import GPU, phase
 from gpu_cluster.rehearsal.gpu_node import host_changes, overrides, runtime_config
 from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
-from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, pool_of
+from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, dra_programs, pool_of
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
 from gpu_cluster.rehearsal.real_node.scenario import RealNodeRehearsal
 from gpu_cluster.rehearsal.run import POLICIES
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 
-CARD = "GPU 0: NVIDIA Simulated (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
+GPU_NAME, UUID = "NVIDIA Simulated", "GPU-0123abcd-0000-0000-0000-000000000000"
+CARD = f"GPU 0: {GPU_NAME} (UUID: {UUID})"
 MACHINE = Machine(
-    gpus=(Gpu(name="NVIDIA Simulated", uuid="GPU-0123abcd", memory_mib=1024),),
-    driver="0.0",
+    gpus=(Gpu(name=GPU_NAME, uuid=UUID, memory_mib=1024),),
+    driver="580.159.04",
     nvidia_smi=Path("nvidia-smi"),
 )
 MEASURED = ROOT / "docs" / "measured" / "1-nvidia-h200-580.159.04.json"
@@ -73,6 +76,8 @@ def why_not() -> str:
     """What this machine lacks, empty where it can be a node."""
     if os.geteuid() != 0:
         return "a real node needs root"
+    if shutil.which("cc") is None:
+        return "the simulated driver's library is compiled here, and there is no cc"
     missing = [name for name in PROGRAMS if not tools.programs.program(name).folder().is_dir()]
     return (
         f"build them first: python -m gpu_cluster.tools build {' '.join(missing)}"
@@ -209,9 +214,27 @@ def simulated_driver(folder: Path, log: Path, nvidia_smi: Path) -> Driver:
     )
 
 
+def driver_folder(folder: Path) -> Machine:
+    """A machine with a driver in this folder: its library, `nvidia-smi` and devices."""
+    for name in ("bin", "lib64", "dev"):
+        (folder / name).mkdir(parents=True)
+    smi, library = folder / "bin" / "nvidia-smi", folder / "lib64" / "libnvidia-ml.so.580.159.04"
+    smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
+    smi.chmod(0o755)
+    defined = [f'-DUUID="{UUID}"', f'-DNAME="{GPU_NAME}"']
+    source = Path(__file__).with_name("simulated_nvml.c")
+    subprocess.run(["cc", "-shared", "-fPIC", *defined, "-o", library, source], check=True)
+    (library.parent / "libnvidia-ml.so.1").symlink_to(library.name)
+    (library.parent / "libcuda.so.580.159.04").touch()
+    for minor, name in ((0, "nvidia0"), (255, "nvidiactl")):
+        os.mknod(folder / "dev" / name, 0o666 | stat.S_IFCHR, os.makedev(195, minor))
+    return replace(MACHINE, nvidia_smi=smi, libraries=(library.parent,))
+
+
 @pytest.fixture
 def here(tmp_path: Path) -> HostNode:
     """This machine with a GPU that is a shell script."""
+    machine = driver_folder(tmp_path / "driver")
     measured = json.loads(MEASURED.read_text())
     scripts = {
         # Like NVIDIA's, it writes into the kubelet's folder once it has found GPUs.
@@ -223,17 +246,14 @@ def here(tmp_path: Path) -> HostNode:
             *) test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}' ;;
             esac""",
     }
-    nvidia_smi = tmp_path / "nvidia-smi"
-    nvidia_smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
-    nvidia_smi.chmod(0o755)
-    programs = {"/usr/bin/getent": Path(shutil.which("getent") or "")}
+    programs = {"/usr/bin/getent": Path(shutil.which("getent") or ""), **dra_programs()}
     for name, script in scripts.items():
         programs[f"/usr/bin/{name}"] = tmp_path / name
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
     return HostNode(
-        machine=MACHINE,
+        machine=machine,
         pool=pool_of("onprem"),
-        drive=lambda folder, log: simulated_driver(folder, log, nvidia_smi),
+        drive=lambda folder, log: simulated_driver(folder, log, machine.nvidia_smi),
         programs=programs,
         pytorch=SmallPyTorch(
             python="/usr/bin/torch-python",
@@ -260,7 +280,7 @@ def rehearsal(
     )
     yield RealNodeRehearsal(
         sandbox=sandbox,
-        machine=MACHINE,
+        machine=here.machine,
         overrides=made,
         policy_pack=POLICIES,
         deadline=120,
@@ -281,8 +301,9 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     rehearsal: RealNodeRehearsal, sockets: Path
 ) -> None:
     """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
-    four pods and not by a fifth; afterwards the machine is as it was. NVIDIA's runtime takes no
-    variables of unprivileged pods, until the step that says so."""
+    four pods and not by a fifth; then NVIDIA's DRA driver, which finds the GPU through a simulated
+    library, gives it to pods with claims. Afterwards the machine is as it was. NVIDIA's runtime
+    takes no variables of unprivileged pods, until the step that says so."""
     with rehearsal.sandbox as sandbox:
         plugin = SimulatedPlugin(sandbox, sockets)
         plugin.start()
@@ -290,14 +311,20 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
         assert (rehearsal.failures, ran) == ([], True)
         plugin.ended.set()
         assert rehearsal.teardown()
-    assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4]
+    assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4, 0]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == [
-        *["pending"] * 2, *["ready"] * 10, *["succeeded"] * 2, *["trained"] * 2, "without a GPU",
+        *["pending"] * 2, "published", *["ready"] * 15, *["succeeded"] * 2, *["trained"] * 2,
+        "without a GPU",
     ]  # fmt: skip
     assert plugin.strategies == {"cdi-cri"}
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]
     assert re.search("its worker deleted after step [1-5]00, resumed from step", trained.detail)
+    details = {step.name: step.detail for step in rehearsal.steps}
+    assert details["the DRA driver offers the GPUs"] == f"{GPU_NAME} with 1Gi"
+    assert "claim-1 with a GPU of its own, claim-2 waits" in details["a GPU for each pod's claim"]
+    assert details["pods share a claim"] == "sharing-1 and sharing-2 run with one claim"
+    assert 'the "TimeSlicingSettings" feature gate is not' in details["a claim is time-sliced"]
     left = host_changes.read_changes(sandbox.folder)
     assert left is not None
     assert left.left() == NOTHING

@@ -10,7 +10,9 @@ import trustme
 
 VALID = datetime.timedelta(days=30)
 """Long enough for an environment that is kept, short enough that a leaked key is worthless."""
-NAMES = ("127.0.0.1", "localhost", "kubernetes.default.svc")
+SERVICE_ADDRESS = "10.96.0.1"
+"""Of the Service `kubernetes`: the first address of the API server's range for Services."""
+NAMES = ("127.0.0.1", SERVICE_ADDRESS, "localhost", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

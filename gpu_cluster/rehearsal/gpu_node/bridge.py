@@ -53,6 +53,13 @@ class Bridge:
                 fcntl.ioctl(control, request, struct.pack("16s16s8x", self.name.encode(), packed))
             self._flags(control, up=True)
 
+    def add(self, address: str) -> None:
+        """Gives the machine another address on the bridge, which goes with it."""
+        alias = f"{self.name}:1".encode()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+            packed = struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
+            fcntl.ioctl(control, SIOCSIFADDR, struct.pack("16s16s8x", alias, packed))
+
     def remove(self) -> None:
         """Removes the bridge, if it exists."""
         if not self.exists:

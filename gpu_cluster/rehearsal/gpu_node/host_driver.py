@@ -53,9 +53,16 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
     return Driver(
         runtime=tools.binary("nvidia-container-runtime"),
         environment={"NVIDIA_CTK_CONFIG_FILE_PATH": str(config)},
-        files=_loader_cache(machine, folder),
+        files=_loader_cache(machine, folder) | _devices(machine),
         take_variables=take_variables,
     )
+
+
+def _devices(machine: Machine) -> dict[str, str]:
+    """The machine's devices in an empty folder `dev` of its driver, where the DRA driver looks for
+    them if that folder exists."""
+    own = machine.driver_root / "dev"
+    return {str(own): "/dev"} if own.is_dir() and not any(own.iterdir()) else {}
 
 
 def _loader_cache(machine: Machine, folder: Path) -> dict[str, str]:

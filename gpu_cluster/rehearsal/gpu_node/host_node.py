@@ -23,6 +23,7 @@ from gpu_cluster.stacks.outcome import CheckError
 
 PROGRAMS = (
     "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
+    "dra-driver",
 )  # fmt: skip
 """Additional programs to build: the node's, and the training job's controller."""
 
@@ -78,6 +79,7 @@ def here(stack: str, machine: Machine) -> HostNode:
     programs = {
         "/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin"),
         "/usr/bin/mps-control-daemon": tools.binary("mps-control-daemon"),
+        **dra_programs(),
         **{
             f"{overrides.SHIMS}/{name}": Path(__file__).with_name("driver-program.sh")
             for name in ("nvidia-smi", "nvidia-cuda-mps-control")
@@ -93,6 +95,12 @@ def here(stack: str, machine: Machine) -> HostNode:
         programs=programs,
         pytorch=found,
     )
+
+
+def dra_programs() -> dict[str, Path]:
+    """The programs of the DRA driver's image, which copies its hook to the kubelet's folder."""
+    names = ("gpu-kubelet-plugin", "nvidia-cdi-hook")
+    return {f"/usr/bin/{name}": tools.binary(name) for name in names}
 
 
 def pool_of(stack: str) -> str:

@@ -44,6 +44,11 @@ class Machine:
     """Folders with the driver's libraries that are not in the loader's path."""
 
     @property
+    def driver_root(self) -> Path:
+        """The folder with the driver's `bin` and `lib64`; `/` for an installed package."""
+        return self.libraries[0].parent if self.libraries else Path("/")
+
+    @property
     def description(self) -> str:
         names = sorted({gpu.name for gpu in self.gpus})
         return f"{len(self.gpus)} x {', '.join(names)}, driver {self.driver}"

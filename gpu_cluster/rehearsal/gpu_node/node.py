@@ -13,8 +13,10 @@ from typing import Any
 
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
+from gpu_cluster.rehearsal.control_plane.pki import SERVICE_ADDRESS
 from gpu_cluster.rehearsal.control_plane.pods import holds
 from gpu_cluster.rehearsal.gpu_node import runtime_config
+from gpu_cluster.rehearsal.gpu_node.api_service import ApiService
 from gpu_cluster.rehearsal.gpu_node.bridge import Bridge
 from gpu_cluster.rehearsal.gpu_node.cgroups import Cgroup
 from gpu_cluster.rehearsal.gpu_node.host_changes import (
@@ -83,6 +85,7 @@ class RealNode:
         self._socket = self._run / "containerd.sock"
         self._host_changes: HostChanges | None = None
         self._names: PodNames | None = None
+        self._api_service: ApiService | None = None
         self._driver: Driver | None = None
         self.version: dict[str, str] = {}
         """The versions that the node reports."""
@@ -108,6 +111,8 @@ class RealNode:
         host_changes.controllers = self._cgroup.make()
         host_changes.write()
         self._bridge.make()
+        self._bridge.add(SERVICE_ADDRESS)
+        self._api_service = ApiService(SERVICE_ADDRESS, self._control_plane.endpoint)
         pods = partial(self._control_plane.api.items, "/api/v1/pods")
         self._names = PodNames(self._bridge.address, pods)
         deadline = time.monotonic() + START_SECONDS
@@ -130,9 +135,10 @@ class RealNode:
     def stop(self) -> None:
         """Stops the node and undoes its changes."""
         self._processes.stop("node", grace=END_SECONDS)
-        if self._names is not None:
-            self._names.stop()
-            self._names = None
+        for service in (self._names, self._api_service):
+            if service is not None:
+                service.stop()
+        self._names = self._api_service = None
         if self._host_changes is not None:
             self._host_changes.take_back()
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from gpu_cluster.components.catalog.images import DEVICE_PLUGIN
+from gpu_cluster.rehearsal.gpu_node import dra_driver
 from gpu_cluster.rehearsal.gpu_node.image import PATH, Image
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
 from gpu_cluster.rehearsal.gpu_node.training import BATCH, JOBS, Training
@@ -62,6 +63,7 @@ def images(pause: str, *, hook: Path) -> list[Image]:
             command=["/usr/bin/nvidia-device-plugin"],
             environment=EVERYTHING | own,
         ),
+        Image(reference=dra_driver.IMAGE, command=["/usr/bin/gpu-kubelet-plugin"]),
         Image(reference=SAMPLE, command=["/bin/sh"], environment=EVERYTHING),
     ]
 
@@ -91,7 +93,8 @@ class Overrides:
             )
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
         self.made.append(
-            "the MPS daemon's nvidia-smi -c: does nothing (the GPU's compute mode stays as it is)"
+            "nvidia-smi -c and compute-policy of the MPS daemon and the DRA driver: do nothing "
+            "(the GPU's compute mode and time slices stay as they are)"
         )
 
     def allow(self, settings: Path, own: Path, directories: Iterable[str]) -> None:
@@ -184,6 +187,14 @@ def sharing_pods(
                 "volumes": training.mounts,
             }
     return names
+
+
+def unmanaged(config: dict[str, Any], pool: str) -> list[str]:
+    """Removes the pool's device plugin and samples; returns the samples' names."""
+    for key in ("sharing", "cdi"):
+        config[POOLS][pool].pop(key, None)
+    config[POOLS][pool]["devicePlugin"] = "none"
+    return _without_samples(config, pool)
 
 
 def _without_samples(config: dict[str, Any], pool: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpu_cluster.rehearsal.control_plane.pki import SERVICE_ADDRESS
 from gpu_cluster.rehearsal.gpu_node.bridge import Bridge
 from gpu_cluster.rehearsal.gpu_node.pod_names import DOMAIN
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint
@@ -61,7 +62,7 @@ SystemdCgroup = false
 
 
 def network(*, bridge: Bridge, data: Path) -> str:
-    """The pods' network: the bridge, and addresses from its subnet."""
+    """The pods' network: the bridge, addresses from its subnet, and the way to the API server."""
     return json.dumps(
         {
             "cniVersion": "1.0.0",
@@ -74,6 +75,7 @@ def network(*, bridge: Bridge, data: Path) -> str:
                         "type": "host-local",
                         "ranges": [[{"subnet": f"{bridge.subnet}.0/24",
                                      "rangeStart": f"{bridge.subnet}.10"}]],
+                        "routes": [{"dst": f"{SERVICE_ADDRESS}/32", "gw": bridge.address}],
                         "dataDir": str(data),
                     },
                 }

@@ -22,6 +22,7 @@ from gpu_cluster.rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
 from gpu_cluster.rehearsal.gpu_node.training import Training
 from gpu_cluster.rehearsal.processes import POLICY_SETTINGS
+from gpu_cluster.rehearsal.real_node.claims import Claims
 from gpu_cluster.rehearsal.real_node.lost_worker import LostWorker
 from gpu_cluster.rehearsal.real_node.status import View
 from gpu_cluster.rehearsal.scenario import Failure, Planned, Rehearsal
@@ -57,6 +58,8 @@ class RealNodeRehearsal(Rehearsal):
     """The output of `gpu-cluster gpus` once the GPUs are available."""
     measured: dict[str, Any] | None = None
     """The result that the acceptance test printed."""
+    claims: Claims | None = None
+    """The DRA driver and its pods, once they are created."""
 
     def run_until_ready(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
@@ -78,7 +81,26 @@ class RealNodeRehearsal(Rehearsal):
             Planned("pods share them", self._shares_run),
             Planned("pulumi up with MPS", self._share_by_mps),
             Planned("pods share them by MPS", self._mps_shares_run),
+            *self._with_claims,
         )
+
+    @property
+    def _with_claims(self) -> list[Planned]:
+        self.claims = claims = Claims(
+            machine=self.machine,
+            view=self._view,
+            cache=self.sandbox.cluster_cache,
+            api=self.sandbox.control_plane.api,
+            until=self._until,
+            heard=self._heard,
+        )
+        return [
+            Planned("pulumi up without the device plugin", self._without_plugin),
+            Planned("the DRA driver offers the GPUs", self._claimable),
+            Planned("a GPU for each pod's claim", claims.one_waits),
+            Planned("pods share a claim", claims.shared),
+            Planned("a claim is time-sliced", claims.time_sliced),
+        ]
 
     def teardown(self) -> bool:
         """Scales the workloads down, then destroys everything else; the node outlives the stack."""
@@ -344,9 +366,23 @@ class RealNodeRehearsal(Rehearsal):
                 shares.add(f", each on {share} of {whole} multiprocessors")
         return f"{len(names)} pods at once{''.join(sorted(shares))}"
 
+    def _without_plugin(self) -> str:
+        """One owner for each GPU: no device plugin beside the DRA driver on a node."""
+        self._edit(lambda config: overrides.unmanaged(config, self.overrides.pool))
+        return f"{self._up()}, {self._offers(0)}"
+
+    def _claimable(self) -> str:
+        assert self.claims is not None
+        offered = self.claims.offered()
+        text = _SERIAL.sub(r"\1...", self.claims.published)
+        self.samples["ResourceSlice"] = {"state": "published", "node": NAME, "said": text}
+        return offered
+
     def _gone(self) -> str:
         """Does not wait for a deleted sample's pod: a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
+        if self.claims is not None:
+            self.claims.withdraw()
         if self._training is not None:
             self._training.withdraw(self.sandbox.control_plane.api)
         self._until(lambda: not cloud.list_resources(), lambda: "; ".join(cloud.list_resources()))

@@ -21,7 +21,8 @@ def blocks(node: Mapping[str, Any]) -> list[str]:
     for name, sample in node["samples"].items():
         text = sample.get("said") or f"{sample['scheduler']}\n{sample['why']}"
         where = f" on {sample['node']}" if "node" in sample else ""
-        parts.append(f"pod {name}: {sample['state']}{where}\n{_indented(text)}")
+        title = name if sample["state"] == "published" else f"pod {name}"
+        parts.append(f"{title}: {sample['state']}{where}\n{_indented(text)}")
     if node["left"]:
         found = (f"{sort} {', '.join(node['left'][sort]) or 'none'}" for sort in TRACES)
         parts.append(f"left on the machine: {'; '.join(found)}")

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+import socket
+import subprocess
 import tarfile
 import tomllib
 from collections.abc import Callable, Sequence
@@ -17,13 +19,16 @@ from gpu_cluster.components.catalog import images
 from gpu_cluster.rehearsal.existing.cluster import ExistingCluster, with_real_node
 from gpu_cluster.rehearsal.gpu_node import (
     cgroups,
+    dra_driver,
     host_changes,
+    host_driver,
     image,
     machine,
     overrides,
     pytorch,
     runtime_config,
 )
+from gpu_cluster.rehearsal.gpu_node.api_service import ApiService
 from gpu_cluster.rehearsal.gpu_node.bridge import Bridge
 from gpu_cluster.rehearsal.gpu_node.cgroups import Cgroup
 from gpu_cluster.rehearsal.gpu_node.host_changes import HostChanges
@@ -252,6 +257,10 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     shares = [workload for name, workload in found.workloads.items() if name.startswith("share-")]
     assert [share.gpus for share in shares] == [1] * 5
+    overrides.edit(file, lambda config: overrides.unmanaged(config, "gpus"))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert not found.pools["gpus"].pool.device_plugin
+    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
 
 
 def _blobs(file: Path) -> dict[str, bytes]:
@@ -275,8 +284,8 @@ def test_images_are_whole(tmp_path: Path) -> None:
             assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
     manifests = json.loads(files["index.json"])["manifests"]
     names = [one["annotations"]["io.containerd.image.name"] for one in manifests]
-    assert names == [runtime_config.PAUSE, PLUGIN, SAMPLE]
-    manifest = json.loads(files["blobs/" + manifests[2]["digest"].replace(":", "/")])
+    assert names == [runtime_config.PAUSE, PLUGIN, dra_driver.IMAGE, SAMPLE]
+    manifest = json.loads(files["blobs/" + manifests[3]["digest"].replace(":", "/")])
     config = json.loads(files["blobs/" + manifest["config"]["digest"].replace(":", "/")])
     assert "NVIDIA_VISIBLE_DEVICES=all" in config["config"]["Env"]
     (layer,) = manifest["layers"]
@@ -350,6 +359,81 @@ def test_the_nvidia_runtime_is_configured_as_in_both_kinds_of_eks_images() -> No
             "accept-nvidia-visible-devices-envvar-when-unprivileged": taken,
             "nvidia-ctk": {"path": "/hook"},
         }
+
+
+def test_pods_reach_the_api_server_at_the_address_of_its_service(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """In a cluster kube-proxy does that; both directions are forwarded until either side ends."""
+    network = json.loads(runtime_config.network(bridge=Bridge("b", "198.18.7"), data=Path("/d")))
+    routes = network["plugins"][0]["ipam"]["routes"]
+    assert routes == [{"dst": "10.96.0.1/32", "gw": "198.18.7.1"}]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        service = ApiService("127.0.0.1", f"127.0.0.1:{port}", port=0)
+        with socket.create_connection(("127.0.0.1", service.port)) as client:
+            client.sendall(b"question")
+            client.shutdown(socket.SHUT_WR)
+            behind, _ = server.accept()
+            with behind:
+                assert behind.makefile("rb").read() == b"question"
+                behind.sendall(b"answer")
+            assert client.makefile("rb").read() == b"answer"
+    with socket.create_connection(("127.0.0.1", service.port)) as client:
+        assert client.makefile("rb").read() == b""  # its server has ended
+    service.stop()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("libraries", "smi", "root", "shim"),
+    [
+        ((), "/usr/bin/nvidia-smi", "/", "/driver-root/usr/bin/nvidia-smi"),
+        (
+            (Path("/usr/local/nvidia/lib64"),),
+            "/usr/local/nvidia/bin/nvidia-smi",
+            "/usr/local/nvidia",
+            "/driver-root/bin/nvidia-smi",
+        ),
+    ],
+)
+def test_the_dra_driver_sees_the_machines_driver_and_changes_no_setting(
+    libraries: tuple[Path, ...], smi: str, root: str, shim: str
+) -> None:
+    """A program that changes nothing is in the place of nvidia-smi; gates are the chart's."""
+    found = machine.Machine(gpus=(), driver="1", nvidia_smi=Path(smi), libraries=libraries)
+    pod = dra_driver.pod(found, ["A", "B"])["spec"]
+    (container,) = pod["containers"]
+    folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
+    mounts = {folders[mount["name"]]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts[root] == "/driver-root"
+    program_ = Path(dra_driver.__file__).with_name("driver-program.sh")
+    assert mounts[str(program_)] == shim
+    assert os.access(program_, os.X_OK)
+    environment = {item["name"]: item.get("value") for item in container["env"]}
+    assert environment["NVIDIA_DRIVER_ROOT"] == root
+    assert environment["FEATURE_GATES"] == "A=true,B=true"
+
+
+def test_the_dra_driver_finds_devices_in_an_empty_folder_of_the_driver(tmp_path: Path) -> None:
+    """It looks for them in the driver's `dev` if that exists; one with devices stays as it is."""
+    libraries = tmp_path / "lib64"
+    found = machine.Machine(gpus=(), driver="1", nvidia_smi=tmp_path, libraries=(libraries,))
+    assert host_driver._devices(found) == {}
+    (tmp_path / "dev").mkdir()
+    assert host_driver._devices(found) == {str(tmp_path / "dev"): "/dev"}
+    (tmp_path / "dev" / "nvidia0").touch()
+    assert host_driver._devices(found) == {}
+
+
+@pytest.mark.parametrize(
+    "request_", ["-i GPU-1 -c DEFAULT", "compute-policy -i GPU-1 --set-timeslice 3"]
+)
+def test_settings_of_the_gpu_stay_as_they_are(request_: str, tmp_path: Path) -> None:
+    """`nvidia-smi` with a setting to change succeeds without running the driver's."""
+    name = tmp_path / "nvidia-smi"
+    name.symlink_to(Path(dra_driver.__file__).with_name("driver-program.sh"))
+    subprocess.run([name, *request_.split()], check=True, env={"PATH": "/usr/bin:/bin"})
 
 
 @pytest.fixture
