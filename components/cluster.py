@@ -122,8 +122,9 @@ class Fabric:
     """The network adapters of a node that only GPUs use, which pods request like a device."""
 
     resource: str
-    """The extended resource of which each adapter is one, such as `vpc.amazonaws.com/efa`, or with
-    `claimed` their DeviceClass, such as `mrdma.google.com`."""
+    """The extended resource of which each adapter is one, such as `vpc.amazonaws.com/efa`; with
+    `claimed` their DeviceClass, such as `mrdma.google.com`; with `networks` the prefix of GKE's
+    resources for networks."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of a container that requests any, unless it sets them itself."""
     gbps: int | None = None
@@ -131,8 +132,16 @@ class Fabric:
     claimed: int | None = None
     """How many a node has, if pods get all of them by a ResourceClaim; None if they request an
     extended resource."""
+    networks: Sequence[str] | None = None
+    """GKE's `Network` objects that a pod joins with its interfaces from eth1 on, in this order;
+    None if pods name none."""
     plugin: str | None = None
     """Directory on the nodes with NCCL's plugin for them; None if it is in the pods' images."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether a pod gets either all adapters of its node or none."""
+        return bool(self.claimed or self.networks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,9 +261,9 @@ class GpuPool:
         return self.adapters if nodes > 1 and gpus == self.gpus_per_node else 0
 
     def claimed_by(self, nodes: int, gpus: int) -> Fabric | None:
-        """Its `fabric`, if each of the pods on `nodes` nodes claims all adapters of its node: they
+        """Its `fabric`, if each of the pods on `nodes` nodes gets all adapters of its node: they
         use all GPUs of several nodes."""
-        claimed = self.fabric and self.fabric.claimed and nodes > 1 and gpus == self.gpus_per_node
+        claimed = self.fabric and self.fabric.whole and nodes > 1 and gpus == self.gpus_per_node
         return self.fabric if claimed else None
 
     @property

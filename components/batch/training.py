@@ -68,7 +68,7 @@ class GpuTraining(pulumi.ComponentResource):
         if args.disruption_budget:
             before.append(self._budget(name, args, cluster))
         pool = cluster.pools[args.pool]
-        if fabric := args.claimed(pool):
+        if (fabric := args.claimed(pool)) and fabric.claimed:
             before.append(
                 kubernetes.resource.v1.ResourceClaimTemplate(
                     name,

@@ -105,12 +105,12 @@ class TrainingArgs(PodArgs):
         return whole if self.efa is None else self.efa
 
     def claimed(self, pool: GpuPool) -> Fabric | None:
-        """The network of which each worker claims all of its node's adapters; None if none does."""
+        """The network of which each worker gets all of its node's adapters; None if none does."""
         return pool.claimed_by(self.nodes, self.worker_gpus(pool))
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Whether workers mount a directory of their node, such as that of NCCL's plugin for the
-        adapters that they claim."""
+        adapters that they get."""
         return PodArgs.uses_host(self, pool) or self.claimed(pool) is not None
 
     def pod_groups(self, path: str, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
-from ..gpu import fabric as networks
+from ..gpu.fabric import network_parts, with_variables
 from ..gpu.pod_parts import Contents, PodParts, pod_parts
 from ..gpu.running import one_pod_a_node, placed, staying
 from .training_args import TrainingArgs
@@ -85,18 +85,25 @@ def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
 def _annotations(args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # No empty values in a custom resource, see `_worker`.
     place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
-    annotations = {**staying(pool), **place, **parts.annotations}
+    interfaces = network_parts("", args.claimed(pool)).annotations
+    annotations = {**staying(pool), **place, **interfaces, **parts.annotations}
     return {"annotations": annotations} if annotations else {}
 
 
 def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
+    network = network_parts(name, args.claimed(pool))
     spec: dict[str, Any] = {
         **parts.spec,
+        **network.spec,
         "nodeSelector": dict(pool.node_selector),
         "restartPolicy": "Never",
         "containers": [_worker(name, args, pool, parts)],
         # NCCL and data loaders pass tensors through it; a container's default has 64 MiB.
-        "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}, *parts.volumes],
+        "volumes": [
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+            *parts.volumes,
+            *network.volumes,
+        ],
     }
     if args.nodes > 1:
         spec["topologySpreadConstraints"] = [
@@ -105,9 +112,6 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
-    if fabric := args.claimed(pool):
-        spec["resourceClaims"] = networks.claims(name)
-        spec["volumes"] += networks.plugin(fabric)[0]
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
     if pool.runtime_class is not None:
@@ -119,13 +123,19 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of index 0 of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
-    mounts = [{"name": "shared-memory", "mountPath": "/dev/shm"}, *parts.mounts]
+    network = network_parts(name, fabric := args.claimed(pool))
+    mounts = [
+        {"name": "shared-memory", "mountPath": "/dev/shm"},
+        *parts.mounts,
+        *network.mounts,
+    ]
     extended, search = args.extended(pool)
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search["LD_LIBRARY_PATH"] = names.DRIVER_SEARCH_PATH
     resources: dict[str, Any] = {
-        "limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended}
+        "limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended},
+        **network.resources,
     }
     command = [
         "torchrun",
@@ -137,10 +147,6 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         "--master-port=$(MASTER_PORT)",
         *args.command,
     ]
-    if fabric := args.claimed(pool):
-        mounts += networks.plugin(fabric)[1]
-        resources["claims"] = [{"name": networks.CLAIM}]
-        command = networks.with_variables(command, args.env)
     if requests := args.requests.quantities():
         # No empty values in a custom resource: Kueue drops them on update, which looks like a
         # change.
@@ -149,7 +155,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         **parts.container,
         "name": "worker",
         "image": args.image,
-        "command": command,
+        "command": with_variables(fabric, command, args.env),
         "env": [
             *(
                 {"name": key, "value": value}

@@ -15,9 +15,11 @@ from .gke_accelerators import Accelerator as Accelerator
 from .gke_families import DISK_TYPES as DISK_TYPES
 from .gke_machines import ANY_PROVISIONING, Provisioning
 from .gke_machines import FLEX_START_COMPACT as FLEX_START_COMPACT
+from .gke_machines import GPU_DIRECT as GPU_DIRECT
+from .gke_machines import GPU_DIRECT_GBPS as GPU_DIRECT_GBPS
+from .gke_machines import GPU_INTERFACES as GPU_INTERFACES
 from .gke_machines import MACHINE_TYPES as MACHINE_TYPES
-from .gke_machines import RDMA_GBPS as RDMA_GBPS
-from .gke_machines import RDMA_MACHINES as RDMA_MACHINES
+from .gke_machines import GpuDirect as GpuDirect
 from .gke_machines import MachineType as MachineType
 from .gke_shapes import CPU_MACHINE_TYPES as CPU_MACHINE_TYPES
 from .gke_shapes import FAMILIES as FAMILIES
@@ -99,7 +101,13 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "compute-class-location": ("1.33.1-gke.1545000",),
         "autopilot-gpu-pods-share-a-machine": ("1.29.2-gke.1355000",),
         "managed-dranet": ("1.34.1-gke.1829001",),
-        "gpudirect-tcpx": ("1.27.16-gke.2874000", "1.28.15-gke.3163000", "1.29.15-gke.2467000"),
+        "gpudirect-tcpxo": (
+            "1.28.15-gke.3163000",
+            "1.29.15-gke.2467000",
+            "1.30.14-gke.1922000",
+            "1.31.14-gke.1243000",
+            "1.32.11-gke.1174000",
+        ),
     }
 )
 """Feature -> the first version that has it, in each minor that received it (cluster-toolkit 1.95.0

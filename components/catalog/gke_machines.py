@@ -25,11 +25,19 @@ _NO_ON_DEMAND: Final[tuple[Provisioning, ...]] = ("spot", "flex-start", "reserva
 FLEX_START_COMPACT: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with GPUs that flex-start places compactly (cluster-toolkit 1.95.0,
 modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read on 2026-11-21)."""
-RDMA_MACHINES: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
-"""Machine types whose RDMA interfaces this program uses. A4X has some, too."""
-RDMA_GBPS: Final = 3200
-"""Gbit/s of a node's RDMA interfaces together: eight ConnectX-7 of 400 each (cluster-toolkit's
-notes on its release 1.44.1)."""
+GpuDirect = Literal["rdma", "tcpxo"]
+GPU_DIRECT: Final[Mapping[str, GpuDirect]] = MappingProxyType(
+    {"a3-megagpu-8g": "tcpxo", "a3-ultragpu-8g": "rdma", "a4-highgpu-8g": "rdma"}
+)
+"""Machine type -> the network between GPUs of several nodes that this program uses. A4X has RDMA,
+too, and A3 High with eight GPUs has TCPX."""
+GPU_INTERFACES: Final = 8
+"""How many interfaces for it each of these machine types has (GoogleCloudPlatform/
+cluster-autoscaler 7d250507, machinetypes/dranet.go; cluster-toolkit 1.95.0, gpu_direct.tf)."""
+GPU_DIRECT_GBPS: Final[Mapping[GpuDirect, int]] = MappingProxyType({"rdma": 3200, "tcpxo": 1600})
+"""Gbit/s of these together: ConnectX-7 of 400 each (cluster-toolkit's notes on its release 1.44.1),
+and interfaces of 200 each (docs.cloud.google.com/kubernetes-engine/docs/how-to/
+gpu-bandwidth-gpudirect-tcpx, 2026-11-29)."""
 _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
 _NO_FLEX: Final[tuple[Provisioning, ...]] = ("on-demand", "spot", "reservation")
 """A3 Edge: `withDwsDisabled` in GKE's autoscaler, see `_variants`."""
@@ -103,17 +111,14 @@ class MachineType:
         return located and not self.unmet
 
     @property
-    def rdma_interfaces(self) -> int:
-        """How many RDMA interfaces a node has, for the whole network of its GPUs.
-
-        GoogleCloudPlatform/cluster-autoscaler 7d250507, machinetypes/dranet.go.
-        """
-        return 8 if self.name.removesuffix("-nolssd") in RDMA_MACHINES else 0
+    def gpu_direct(self) -> GpuDirect | None:
+        """The network of its own that a node's GPUs can have; None if this program knows none."""
+        return GPU_DIRECT.get(self.name.removesuffix("-nolssd"))
 
     @property
-    def without_rdma(self) -> str:
-        """Why its nodes cannot have GPUDirect RDMA, after its name; empty if they can."""
-        if self.rdma_interfaces:
+    def without_gpu_direct(self) -> str:
+        """Why its nodes cannot have GPUDirect, after its name; empty if they can."""
+        if self.gpu_direct:
             return ""
         if self.family == "a4x":
             return (
@@ -121,11 +126,7 @@ class MachineType:
                 "which this stack does not declare"
             )
         if self.family == "a3" and self.gpus == 8:
-            protocol = "TCPXO" if self.name.startswith("a3-mega") else "TCPX"
-            return (
-                f"has GPUDirect-{protocol} and no RDMA, and this stack declares neither its daemon "
-                "nor its networks"
-            )
+            return "has GPUDirect-TCPX, whose daemon this stack does not declare"
         return "has no network of its own between GPUs"
 
     @property

@@ -58,6 +58,31 @@ GIB_INSTALLER: Final = Image(
 )
 """Google's plugin of NCCL for RDMA, gIB, with the script that copies it to a node."""
 
+TCPXO_INSTALLER: Final = Image(
+    repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev",
+    tag="v1.0.15",
+    source="container-engine-accelerators 992db812 gpudirect-tcpxo/README.md, release of "
+    "2026-01-09; no public source has a digest",
+    read="2026-11-29",
+)
+"""Google's plugin of NCCL for GPUDirect-TCPXO. Only together with the daemon of its release."""
+
+TCPXO_DAEMON: Final = Image(
+    repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev",
+    tag="v1.0.21",
+    source=TCPXO_INSTALLER.source,
+    read="2026-11-29",
+)
+"""The daemon that receives into the memory of a pod's GPUs (RxDM), in each such pod."""
+
+DEVICE_INJECTOR: Final = Image(
+    repository="gcr.io/gke-release/nri-device-injector",
+    digest="sha256:6e79483d52abdc28454bf186320b10a56b0f117a10e8d65d5c74dbb821a76970",
+    source="container-engine-accelerators 992db812 nri_device_injector/nri-device-injector.yaml",
+    read="2026-11-29",
+)
+"""Gives containers the devices that their pod's annotations name, without privileges."""
+
 DCGM_EXPORTER: Final = Image(
     repository="nvcr.io/nvidia/k8s/dcgm-exporter",
     tag="4.5.3-4.8.2-distroless",

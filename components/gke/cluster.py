@@ -8,10 +8,11 @@ from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from ..catalog import gke as catalog
 from ..cluster import ResolvedPool
-from .cluster_args import GkeClusterArgs
+from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .cluster_autoscaling import cluster_autoscaling
 from .control_plane import control_plane, control_plane_options, kubeconfig_of
 from .cpu_pool import GkeCpuPool
+from .gpu_networks import GkeGpuNetworks
 from .network import GkeNetwork
 from .node_identity import GkeNodeIdentity, node_config, patience, recycling_check, zones_check
 from .pool_args import GkeGpuNodePoolArgs
@@ -35,6 +36,7 @@ class GkeCluster(pulumi.ComponentResource):
     """None, because machines have the labels of the cluster."""
     private_nodes: bool = True
     network: GkeNetwork
+    gpu_networks: GkeGpuNetworks | None = None
     system_pool: gcp.container.NodePool
     system_nodes: Sequence[pulumi.Resource]
     kubeconfig: pulumi.Output[str]
@@ -56,6 +58,11 @@ class GkeCluster(pulumi.ComponentResource):
         self.network = GkeNetwork(
             name, args.network, project=project, region=args.region, opts=child
         )
+        direct = any(pool.args.gpu_direct == "tcpxo" for pool in gpu_pools.values())
+        if direct and args.gpu_networks_cidr:
+            self.gpu_networks = GkeGpuNetworks(
+                name, GPU_NETWORKS, cidr=args.gpu_networks_cidr, region=args.region, opts=child
+            )
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child
         )
@@ -71,6 +78,7 @@ class GkeCluster(pulumi.ComponentResource):
             # node.
             enable_intranode_visibility=args.network.flow_logs,
             datapath_provider="ADVANCED_DATAPATH",
+            enable_multi_networking=True if args.gpu_networks_cidr else None,
             cluster_autoscaling=cluster_autoscaling(args, gpu_pools, self.identity.email),
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
             monitoring_config={
@@ -92,6 +100,8 @@ class GkeCluster(pulumi.ComponentResource):
                 # them would replace the cluster.
                 ignore_changes=["nodeConfig", "initialNodeCount", "nodePools"],
                 hooks=zones_check(name),
+                # Pools are deleted with the cluster, and their nodes use these until then.
+                depends_on=self.gpu_networks.networks if self.gpu_networks else (),
             ),
         )
         self.id = self.cluster.id

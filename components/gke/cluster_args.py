@@ -4,19 +4,20 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from ipaddress import IPv4Network
+from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Interval
 
-from ..access.addresses import AuthorizedNetworks, example_warnings
+from ..access.addresses import AuthorizedNetworks, cidr, example_warnings
 from ..catalog import gke as catalog
 from ..catalog.bad_releases import harm
 from ..catalog.dates import holds
 from ..scalers import SCALERS
-from ..schema.decode import shown
+from ..schema.decode import camel, shown
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
-from ..schema.on_change import Kept, OnChange, Verdict, kept
+from ..schema.on_change import NEVER, Kept, OnChange, Verdict, kept
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, Order, rule
@@ -294,6 +295,16 @@ class GkeSystemPoolArgs(Checked):
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
 
 
+GPU_NETWORKS: Final = tuple(f"gpu-nic-{number}" for number in range(catalog.GPU_INTERFACES))
+"""The cluster's own names of the networks between GPUs, by which pods join them."""
+
+
+def _networks_changed(old: str, new: str) -> Verdict:
+    """The provider turns several networks on and off in place (google 2026-08-21,
+    resource_container_cluster.go); the ranges of those that exist stay."""
+    return None if "null" in (old, new) else NEVER
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeClusterArgs(GkeControlPlaneArgs):
     """A GKE Standard cluster."""
@@ -321,6 +332,15 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """What adds GPU nodes: GKE's autoscaler in node pools of this stack (`node-pools`), or GKE in
     node pools that it creates itself, with a compute class for each pool (`compute-classes`) and
     optionally an order of `fallback`."""
+    gpu_networks_cidr: Annotated[
+        str | None,
+        cidr(8, 24),
+        OnChange(_networks_changed),
+        Sent("Cluster enableMultiNetworking"),
+    ] = None
+    """The IP range, such as 192.168.0.0/16, of the eight networks between GPUs that the stack
+    creates for pools with `gpuDirect: tcpxo`. With it, nodes and pods of the cluster can have
+    several networks."""
     autoscaling_profile: Annotated[
         Literal["balanced", "optimize-utilization"],
         Sent("Cluster clusterAutoscaling.autoscalingProfile"),
@@ -331,6 +351,27 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
     ] = True
     """Whether Google's managed Prometheus collects the cluster's metrics."""
+
+    @rule
+    def _check_gpu_networks(self) -> Iterator[Refusal]:
+        if self.gpu_networks_cidr is None:
+            return
+        if self.network.host_project is not None:
+            # GetSubnetwork of kubernetes/cloud-provider-gcp 4e245312 looks in the host project.
+            yield refuse("gpuNetworksCidr")(
+                "in a Shared VPC, GKE expects all networks of a cluster in the host project, where "
+                "this stack creates nothing; drop the key"
+            )
+        if self.network.existing:
+            return
+        network = IPv4Network(self.gpu_networks_cidr)
+        # "Pod networks within the same GKE cluster can't have overlapping CIDR ranges": docs.cloud.
+        # google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods, 2026-11-29.
+        for key in ("nodes_cidr", "pods_cidr", "services_cidr"):
+            if network.overlaps(IPv4Network(other := getattr(self.network, key))):
+                yield refuse("gpuNetworksCidr", self.gpu_networks_cidr)(
+                    f"overlaps network.{camel(key)} {other}; choose another"
+                )
 
     @rule
     def _check_scaler(self) -> None:

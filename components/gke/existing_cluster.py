@@ -29,6 +29,8 @@ class GkeExistingCluster(pulumi.ComponentResource):
     before_nodes: Sequence[pulumi.Resource]
     """Resources that must exist before a node starts, and must outlive it."""
     machine_labels: Mapping[str, str]
+    gpu_networks: None = None
+    """The stack creates no networks for clusters of others."""
     system_nodes: Sequence[pulumi.Resource] = ()
     kubeconfig: pulumi.Output[str]
 

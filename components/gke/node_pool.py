@@ -6,6 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import (
     NodePoolAutoscalingArgsDict,
+    NodePoolNetworkConfigArgsDict,
     NodePoolNodeConfigArgsDict,
     NodePoolNodeConfigGuestAcceleratorArgsDict,
     NodePoolNodeConfigReservationAffinityArgsDict,
@@ -36,7 +37,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
         *,
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
-        private_nodes: pulumi.Input[bool] | None,
+        network: NodePoolNetworkConfigArgsDict | None,
         depends_on: Sequence[pulumi.Resource],
         deleted_with: pulumi.Resource | None = None,
         machine_labels: Mapping[str, str] | None = None,
@@ -44,7 +45,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
     ) -> None:
         """`cluster`: its full name, `projects/...`. `deleted_with`: the cluster, if the stack
         creates it. `machine_labels`: the labels of the virtual machines, if it does not.
-        `private_nodes`: whether the cluster gives nodes no public addresses, for gpuDirect."""
+        `network`: the networks of the nodes besides the cluster's, for gpuDirect."""
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
         args, self.pool, zones = resolved.args, resolved.pool, resolved.places
         upgrade = args.upgrade or _IN_TURN
@@ -63,14 +64,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             # update: https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
             upgrade_settings=None if args.capacity_type == "flex-start" else upgrade.declared,
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
-            # With the block, the provider sends false for what it does not have, and the nodes
-            # would not be as the cluster's others: magic-modules, expandNodeNetworkConfig.
-            network_config={
-                "accelerator_network_profile": "auto",
-                "enable_private_nodes": private_nodes,
-            }
-            if args.gpu_direct
-            else None,
+            network_config=network,
             queued_provisioning={"enabled": True} if args.queued else None,
             node_config={
                 **_gpu_node_config(args, self.pool, service_account),
@@ -112,7 +106,7 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
         # A2 ultra, A3 and later include local SSDs, which GKE reports as the disk of pods:
         # https://github.com/mozilla/terraform-modules/pull/464
         owned.append("nodeConfig.ephemeralStorageLocalSsdConfig")
-    if args.gpu_direct:
+    if args.gpu_direct == "rdma":
         owned.append(f'nodeConfig.labels["{names.GKE_NETWORK_PROFILE}"]')
     return owned
 

@@ -11,13 +11,14 @@ from ..scalers import SCALERS
 from ..schema.on_change import change_rules
 from .class_spec import class_spec
 from .cluster import GkeCluster
-from .cluster_args import GkeClusterArgs
+from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .compute_class import GkeComputeClass
 from .control_plane import identifier_of
 from .existing_cluster import GkeExistingCluster
-from .gib import GibInstaller
 from .gpu_monitoring_args import monitoring_of
+from .gpu_networks import GkePodNetworks, node_networks
 from .immutable import POOL
+from .nccl_plugin import NcclPlugin
 from .node_pool import GkeGpuNodePool
 from .pod_access import GkePodAccess, addons
 from .pool_args import GkeGpuNodePoolArgs
@@ -57,6 +58,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         )
         network = args.network.network_in(settings.project)
     in_classes = SCALERS[args.scaler].in_cluster
+    interfaces = gke.gpu_networks.interfaces if gke.gpu_networks else ()
     # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
@@ -64,7 +66,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             pool,
             cluster=gke.id,
             service_account=gke.node_account,
-            private_nodes=gke.private_nodes if pool.args.gpu_direct else None,
+            network=node_networks(pool.args.gpu_direct, interfaces, gke.private_nodes),
             depends_on=gke.before_nodes,
             deleted_with=gke.cluster,
             machine_labels=gke.machine_labels,
@@ -137,8 +139,18 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[component.compute_class for component in classes])
-    if any(pool.fabric for pool in cluster.pools.values()):
-        GibInstaller("gib", cluster=cluster, opts=cluster.component_options)
+    for direct in sorted({pool.gpu_direct for pool in pools.values() if pool.gpu_direct}):
+        NcclPlugin(direct, direct, cluster=cluster, opts=cluster.component_options)
+    if interfaces:
+        networks = GkePodNetworks(
+            "gpu-networks",
+            GPU_NETWORKS,
+            interfaces,
+            cluster=cluster,
+            opts=cluster.component_options,
+        )
+        # GKE refuses pods that name a network before it exists.
+        cluster = replace(cluster, ready=[*cluster.ready, networks])
     declare_storage(
         runs, args=args.network, network=network, project=settings.project, cluster=cluster
     )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from ipaddress import IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Interval, MinLen
@@ -40,11 +42,12 @@ from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
 from ..schema.rules import Fits, Order, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
-from .cluster_args import ZONE, DiskSize
+from .cluster_args import GPU_NETWORKS, ZONE, DiskSize, GkeClusterArgs
 from .disk_image import DISK_IMAGE
 from .existing_args import AnyGkeClusterArgs
 from .fallback_args import Capacity, GkeFallbackArgs
 from .machine_args import GkeGpuMachineArgs
+from .network_args import RESERVED_ADDRESSES
 from .node_args import (
     KUBELET,
     LINUX,
@@ -350,8 +353,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = False
     """Whether the nodes are placed close together; one zone only."""
     gpu_direct: Annotated[
-        Literal["rdma"] | None,
-        not_in_classes("this stack does not write a class's acceleratorNetworkProfile"),
+        catalog.GpuDirect | None,
+        not_in_classes(
+            "this stack writes neither a class's acceleratorNetworkProfile nor networks"
+        ),
         OnChange("GPU pool"),
         Fits("{} is not possible with {machine_type}"),
         _NOT_QUEUED(
@@ -366,9 +371,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             "DaemonSet",
         ),
     ] = None
-    """The network between the GPUs of several nodes, which NCCL needs for its full bandwidth:
-    `rdma` (GPUDirect RDMA) on A3 Ultra and A4. GKE creates its VPC networks; training jobs on
-    several nodes use it. One zone only."""
+    """The network between the GPUs of several nodes, which NCCL needs for its full bandwidth, and
+    which training jobs on several nodes use: `rdma` (GPUDirect RDMA) on A3 Ultra and A4, whose VPC
+    networks GKE creates, or `tcpxo` (GPUDirect-TCPXO) on A3 Mega, in a cluster with
+    `gpuNetworksCidr`. One zone only."""
     kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
     """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
@@ -430,12 +436,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if self.local_storage is None:
                 raise refuse(key)("needs localStorage; drop the key, or set localStorage")
             return self.machine.ssd_choices
-        if key == "gpuDirect" and (reason := self.machine.without_rdma):
-            raise refuse(key)(
-                f"{self.machine_type} {reason}",
-                remedy="drop the key; machine types that have it: "
-                f"{', '.join(catalog.RDMA_MACHINES)}",
-            )
+        if key == "gpuDirect":
+            if reason := self.machine.without_gpu_direct:
+                raise refuse(key)(
+                    f"{self.machine_type} {reason}",
+                    remedy="drop the key; machine types that have it: "
+                    f"{', '.join(catalog.GPU_DIRECT)}",
+                )
+            return [self.machine.gpu_direct]
         if key == "osImage" and self.machine.family == "a4x":
             return ["cos"]
         if key == "driver" and self.device_plugin != "gke":
@@ -552,6 +560,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         with refusals:
             check_scaler(self, cluster.scaler, type(cluster))
         refusals.each(self._check_queued, self._check_topology)
+        refusals.each(partial(self._check_networks, cluster))
         with refusals:
             choices = of_each(
                 self.fallback, lambda entry: self._as(entry).place(name, cluster, alone=False)
@@ -671,7 +680,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if self.gpu_direct and len(zones) != 1:
             raise refuse("gpuDirect")(
-                f"GKE connects only nodes of one zone, and the pool has {', '.join(zones)}",
+                f"connects the nodes of one zone, and the pool has {', '.join(zones)}",
                 remedy="set zones to one of them",
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
@@ -721,7 +730,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             feature = "flex-start-queued" if self.queued else "flex-start"
             needs["capacityType", "flex-start"] = catalog.FIRST_VERSIONS[feature]
         if self.gpu_direct:
-            needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS["managed-dranet"]
+            feature = "managed-dranet" if self.gpu_direct == "rdma" else "gpudirect-tcpxo"
+            needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
                 return key, f"{what} needs GKE {' or '.join(first)}"
@@ -732,8 +742,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self._discovered, **self.labels}
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
-        if self.gpu_direct:
+        if self.gpu_direct == "rdma":
             labels[names.GKE_NETWORK_DRIVER] = "true"
+        elif self.gpu_direct:
+            labels[names.GPU_DIRECT] = self.gpu_direct
         image = "cos-arm64" if self.machine.arch == "arm64" else self.os_image
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib, image)
         memory_mib -= self.linux.hugepages_mib if self.linux else 0
@@ -777,17 +789,29 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             device_plugin=self.device_plugin == "nvidia",
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
-            fabric=Fabric(
-                resource=names.RDMA,
-                gbps=catalog.RDMA_GBPS,
-                claimed=self.machine.rdma_interfaces,
-                plugin=names.GIB_DIRECTORY,
-            )
-            if self.gpu_direct
-            else None,
+            fabric=self._fabric,
             # Both GKE's and NVIDIA's plugin give containers the driver's libraries too.
             driver_directory=names.GKE_DRIVER_DIRECTORY if self.device_plugin != "none" else None,
             **attachable_classes(self.machine),
+        )
+
+    @property
+    def _fabric(self) -> Fabric | None:
+        if self.gpu_direct is None:
+            return None
+        gbps = catalog.GPU_DIRECT_GBPS[self.gpu_direct]
+        if self.gpu_direct == "rdma":
+            return Fabric(
+                resource=names.RDMA,
+                gbps=gbps,
+                claimed=catalog.GPU_INTERFACES,
+                plugin=names.GIB_DIRECTORY,
+            )
+        return Fabric(
+            resource=names.GKE_NETWORKS,
+            gbps=gbps,
+            networks=GPU_NETWORKS,
+            plugin=names.TCPXO_DIRECTORY,
         )
 
     @rule
@@ -807,6 +831,27 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             yield refuse("queued")(
                 f"is not possible with capacityType {self.capacity_type}",
                 remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
+            )
+
+    def _check_networks(self, cluster: AnyGkeClusterArgs) -> None:
+        if self.gpu_direct != "tcpxo":
+            return
+        if not isinstance(cluster, GkeClusterArgs):
+            raise refuse("gpuDirect", "tcpxo")(
+                "is only for clusters of this stack, which creates its networks",
+                remedy="drop the key, or name a new cluster",
+            )
+        if cluster.gpu_networks_cidr is None:
+            raise refuse("gpuDirect", "tcpxo")(
+                "needs cluster.gpuNetworksCidr",
+                remedy="set it, for instance to 192.168.0.0/16, or drop the key",
+            )
+        subnetwork = IPv4Network(cluster.gpu_networks_cidr).num_addresses // len(GPU_NETWORKS)
+        if self.max_nodes > subnetwork - RESERVED_ADDRESSES:
+            raise refuse("maxNodes", self.max_nodes)(
+                f"is more than the {subnetwork - RESERVED_ADDRESSES} addresses that each of the "
+                f"{len(GPU_NETWORKS)} networks of cluster.gpuNetworksCidr has for nodes",
+                remedy="lower it, or use a larger range",
             )
 
     def _check_topology(self) -> None:

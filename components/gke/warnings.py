@@ -93,18 +93,16 @@ def training_warnings(
         # The smaller machines of these families have one interface.
         single = name not in connected and gpus == max(gpu_model.counts)
         if count > 1 and gpu_model.machine_family in _FABRIC and single:
-            able = any(
-                row.rdma_interfaces and row.accelerator == gpu_model.name
-                for row in catalog.MACHINE_TYPES.values()
-            )
-            connectable = " or ".join(catalog.RDMA_MACHINES)
+            rows = catalog.MACHINE_TYPES.values()
+            able = {row.gpu_direct for row in rows if row.accelerator == gpu_model.name} - {None}
+            connectable = " or ".join(catalog.GPU_DIRECT)
             lines.append(
                 f"gpuPools.{name}: a training job uses {count} nodes of {gpus} {gpu_model.name}, "
                 "which talk over one gVNIC, a fraction of the machine's bandwidth; "
                 + (
-                    "set gpuDirect: rdma"
+                    f"set gpuDirect: {able.pop()}"
                     if able
-                    else f"use one node, or {connectable} with gpuDirect: rdma"
+                    else f"use one node, or {connectable} with gpuDirect"
                 )
             )
     return lines

@@ -8,14 +8,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
     EnvVarArgsDict,
-    PodResourceClaimArgsDict,
     PodSpecArgsDict,
+    ResourceRequirementsArgsDict,
     TopologySpreadConstraintArgsDict,
     VolumeArgsDict,
     VolumeMountArgsDict,
@@ -72,7 +72,7 @@ class GpuTest(pulumi.ComponentResource):
         before: list[pulumi.Resource] = [config_map]
         if args.nodes > 1:
             before += self._meeting(name, labels, metadata, cluster)
-        if fabric := args.claimed(pool):
+        if (fabric := args.claimed(pool)) and fabric.claimed:
             before.append(
                 kubernetes.resource.v1.ResourceClaimTemplate(
                     name,
@@ -102,6 +102,7 @@ class GpuTest(pulumi.ComponentResource):
                         "annotations": {
                             "gpu-cluster/acceptance": _digest(files, args.generation),
                             **staying(pool),
+                            **networks.network_parts(name, fabric).annotations,
                         },
                     },
                     "spec": _pod_spec(name, args, pool, config_map),
@@ -186,11 +187,10 @@ def _pod_spec(
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
     limits, fabric = {pool.resource: str(gpus)}, {}
-    command = [args.python, "-m", "gpu_test"]
-    if claimed := args.claimed(pool):
-        for collected, added in zip((volumes, mounts), networks.plugin(claimed), strict=True):
-            cast(list[Any], collected).extend(added)
-        command = networks.with_variables(command, args.env)
+    network = networks.network_parts(name, args.claimed(pool))
+    volumes += cast(list[VolumeArgsDict], network.volumes)
+    mounts += cast(list[VolumeMountArgsDict], network.mounts)
+    command = networks.with_variables(args.claimed(pool), [args.python, "-m", "gpu_test"], args.env)
     if args.nodes > 1:
         environment.append({"name": "MASTER_ADDR", "value": f"{name}-0.{name}"})
     if pool.fabric and (adapters := args.adapters(pool)):
@@ -223,7 +223,7 @@ def _pod_spec(
                 "resources": {
                     "requests": args.requests.quantities(),
                     "limits": limits,
-                    "claims": [{"name": networks.CLAIM}] if claimed else None,
+                    **cast(ResourceRequirementsArgsDict, network.resources),
                 },
                 "security_context": {"allow_privilege_escalation": False},
                 "termination_message_policy": "FallbackToLogsOnError",
@@ -231,7 +231,5 @@ def _pod_spec(
             }
         ],
         "volumes": volumes,
-        "resource_claims": cast(list[PodResourceClaimArgsDict], networks.claims(name))
-        if claimed
-        else None,
+        **cast(PodSpecArgsDict, network.spec),
     }

@@ -110,7 +110,7 @@ class GpuTestArgs(Checked):
         return pool.adapters_of(self.nodes, self.gpus_on(pool))
 
     def claimed(self, pool: GpuPool) -> Fabric | None:
-        """Likewise the network of which a pod claims all adapters of its node; None if not."""
+        """Likewise the network of which a pod gets all adapters of its node; None if not."""
         return pool.claimed_by(self.nodes, self.gpus_on(pool))
 
     @collected

@@ -1,18 +1,44 @@
-"""The adapters of a node that a pod claims, with NCCL's plugin for them, as GKE's DRANET has them.
+"""What a pod needs to use all network adapters of its node, with NCCL's plugin for them.
 
-The pod is that of container-engine-accelerators 2433eeed, gpudirect-rdma/
-nccl-test-managed-rdma.yaml. It loads no SDK of Pulumi, which users who submit jobs do not have.
+Adapters of GKE's DRANET are claimed: container-engine-accelerators 2433eeed, gpudirect-rdma/
+nccl-test-managed-rdma.yaml. Networks of GPUDirect-TCPXO are named in annotations, and a daemon in
+the pod receives for its GPUs: the same 992db812, gpudirect-tcpxo/nccl-test-latest.yaml. It loads no
+SDK of Pulumi, which users who submit jobs do not have.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Fabric
 
 CLAIM = "network"
-_SETUP = f"{names.GIB_MOUNT}/scripts/set_nccl_env.sh"
+DAEMON = "tcpxo-daemon"
+_DEVICES = f"devices.gke.io/container.{DAEMON}"
+"""The annotation that names its devices (nri_device_injector there)."""
 _READY = "/run/nccl-plugin-installed"
+_HEALTHY = "/run/health-check"
+_SETUP = {
+    names.GIB_MOUNT: "scripts/set_nccl_env.sh",
+    names.TCPXO_MOUNT: "lib64/nccl-env-profile.sh",
+}
+"""Where a plugin is in the container -> its script that sets NCCL's variables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkParts:
+    """The parts of a pod that uses all adapters of its node, as the API spells them."""
+
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the pod's spec, without volumes."""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the container's `resources`."""
+    volumes: Sequence[dict[str, Any]] = ()
+    mounts: Sequence[dict[str, Any]] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 def claim_template(fabric: Fabric) -> dict[str, Any]:
@@ -25,36 +51,109 @@ def claim_template(fabric: Fabric) -> dict[str, Any]:
     return {"spec": {"devices": {"requests": [{"name": CLAIM, "exactly": devices}]}}}
 
 
-def claims(name: str) -> list[dict[str, str]]:
-    """The `resourceClaims` of a pod; containers name them in `resources.claims`."""
-    return [{"name": CLAIM, "resourceClaimTemplateName": name}]
-
-
-def plugin(fabric: Fabric) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The volumes and mounts of NCCL's plugin. A node's first pod may start before the installer
-    has finished, and waits for the file that it writes last."""
+def network_parts(name: str, fabric: Fabric | None) -> NetworkParts:
+    """The parts of a pod of the workload `name`; none without a fabric. A node's first pod may
+    start before the installer has finished, and waits for the file that it writes last."""
+    if fabric is None:
+        return NetworkParts()
     paths = {
-        "nccl-plugin": (fabric.plugin, names.GIB_MOUNT, "Directory"),
-        "nccl-plugin-installed": (
-            f"{fabric.plugin}/{names.GIB_INSTALLED}", _READY, "File",
-        ),
-    }  # fmt: skip
-    volumes = [
-        {"name": name, "hostPath": {"path": host, "type": kind}}
-        for name, (host, _, kind) in paths.items()
-    ]
+        "nccl-plugin": (fabric.plugin, _mount(fabric), "Directory"),
+        "nccl-plugin-installed": (f"{fabric.plugin}/{names.PLUGIN_INSTALLED}", _READY, "File"),
+    }
+    volumes = [_host(name, path, kind) for name, (path, _, kind) in paths.items()]
     mounts = [
         {"name": name, "mountPath": inside, "readOnly": True}
         for name, (_, inside, _) in paths.items()
     ]
-    return volumes, mounts
+    if fabric.claimed:
+        return NetworkParts(
+            spec={"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": name}]},
+            resources={"claims": [{"name": CLAIM}]},
+            volumes=volumes,
+            mounts=mounts,
+        )
+    return NetworkParts(
+        spec={"initContainers": [_daemon()]},
+        volumes=[
+            *volumes,
+            _host("aperture-devices", names.APERTURE_DEVICES, "Directory"),
+            _host("host-driver", names.GKE_DRIVER_DIRECTORY, "Directory"),
+            _host("host-sys", "/sys", "Directory"),
+            _host("host-proc-sys", "/proc/sys", "Directory"),
+        ],
+        mounts=[*mounts, {"name": "aperture-devices", "mountPath": names.APERTURE_DEVICES}],
+        annotations=_annotations(fabric.networks or ()),
+    )
 
 
-def with_variables(command: Sequence[str], own: Iterable[str]) -> list[str]:
+def _mount(fabric: Fabric) -> str:
+    return names.GIB_MOUNT if fabric.claimed else names.TCPXO_MOUNT
+
+
+def _host(name: str, path: str | None, kind: str) -> dict[str, Any]:
+    return {"name": name, "hostPath": {"path": path, "type": kind}}
+
+
+def _annotations(networks: Sequence[str]) -> dict[str, str]:
+    interfaces = [{"interfaceName": "eth0", "network": "default"}]
+    interfaces += [
+        {"interfaceName": f"eth{number}", "network": network}
+        for number, network in enumerate(networks, start=1)
+    ]
+    gpus = [f"/dev/nvidia{number}" for number in range(len(networks))]
+    others = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper")
+    return {
+        names.GKE_DEFAULT_INTERFACE: "eth0",
+        names.GKE_INTERFACES: json.dumps(interfaces),
+        _DEVICES: json.dumps([{"path": path} for path in (*gpus, *others)]),
+    }
+
+
+def _daemon() -> dict[str, Any]:
+    """A sidecar container, which Kubernetes starts before the others and ends after them (best-
+    practice.md there). Its entrypoint as the first process receives the signal to end."""
+    return {
+        "name": DAEMON,
+        "image": images.TCPXO_DAEMON.reference,
+        "restartPolicy": "Always",
+        "command": ["/bin/bash", "/fts/entrypoint_rxdm_container.sh", "--num_hops=2"],
+        "env": [
+            {"name": "LD_LIBRARY_PATH", "value": names.DRIVER_SEARCH_PATH},
+            {"name": "HEALTH_CHECK_LOG_FILE", "value": _HEALTHY},
+        ],
+        # Root of the container whatever user the pod has: it sets the kernel's parameters for the
+        # interfaces, through the host's directories.
+        "securityContext": {
+            "runAsUser": 0,
+            "capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]},
+        },
+        # It takes half a minute, and never becomes healthy on a broken node.
+        "startupProbe": {
+            "exec": {"command": ["cat", _HEALTHY]},
+            "periodSeconds": 5,
+            "failureThreshold": 24,
+        },
+        "volumeMounts": [
+            {"name": "host-driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True},
+            {"name": "host-sys", "mountPath": "/hostsysfs"},
+            {"name": "host-proc-sys", "mountPath": "/hostprocsysfs"},
+        ],
+    }
+
+
+def with_variables(fabric: Fabric | None, command: Sequence[str], own: Iterable[str]) -> list[str]:
     """The command with the variables of Google's script, which depend on the plugin's version, and
     its libraries before the image's (docs.cloud.google.com/ai-hypercomputer/docs/nccl). Of those in
     `own`, the names of the pod's variables, NCCL's keep their values."""
+    if fabric is None:
+        return list(command)
     kept = [f"{name}=$({name})" for name in own if name.startswith("NCCL_")]
-    path = f"{names.GIB_MOUNT}/lib64:${{LD_LIBRARY_PATH:-{names.DRIVER_SEARCH_PATH}}}"
-    script = f'source {_SETUP}; LD_LIBRARY_PATH={path} exec env "$@"'
+    folder = _mount(fabric)
+    libraries = f"{folder}/lib64"
+    path = f"{libraries}:${{LD_LIBRARY_PATH:-{names.DRIVER_SEARCH_PATH}}}"
+    if fabric.networks:
+        # Google's pods have it (nccl-test-latest.yaml), and its script does not set it.
+        kept.insert(0, f"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY={names.APERTURE_DEVICES}")
+    before = "" if fabric.claimed else f"export NCCL_LIB_DIR={libraries}; "
+    script = f'{before}source {folder}/{_SETUP[folder]}; LD_LIBRARY_PATH={path} exec env "$@"'
     return ["/bin/bash", "-c", script, "bash", *kept, *command]

@@ -57,6 +57,21 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         why="copies NCCL's plugin for RDMA to the node; as Google ships it",
     ),
     SystemPods(
+        pattern="kube-system/DaemonSet/tcpxo-installer",
+        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/home/kubernetes/bin/tcpxo",),
+        why="copies NCCL's plugin for GPUDirect-TCPXO to the node, and loads a kernel module there "
+        "for the interfaces' memory; as Google ships it",
+    ),
+    SystemPods(
+        pattern="kube-system/DaemonSet/device-injector",
+        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/dev", "/var/run/nri"),
+        why="gives containers the devices that annotations name; as Google ships it",
+    ),
+    SystemPods(
         pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",
         controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),

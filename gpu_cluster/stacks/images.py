@@ -54,9 +54,15 @@ def references(settings: Settings[Any]) -> Iterator[str]:
                 yield images.PARTITION_GPUS.reference
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
-    if isinstance(settings.own, GkeSettings) and any(pool.fabric for pool in pools):
-        yield images.GIB_INSTALLER.reference
-        yield images.PAUSE.reference
+    if isinstance(settings.own, GkeSettings):
+        for direct in {pool.args.gpu_direct for pool in settings.own.pools.values()} - {None}:
+            yield images.PAUSE.reference
+            if direct == "rdma":
+                yield images.GIB_INSTALLER.reference
+            else:
+                yield images.TCPXO_INSTALLER.reference
+                yield images.TCPXO_DAEMON.reference
+                yield images.DEVICE_INJECTOR.reference
     if isinstance(settings.own, EksSettings):
         if any(pool.args.efa for pool in settings.own.pools.values()):
             yield images.EFA_PLUGIN.reference

@@ -116,6 +116,8 @@ L4 = GkeGpuNodePoolArgs(machine_type="g2-standard-96", max_nodes=4)
         (H100, 1, WEEKEND, []),
         (H100, 2, WEEKEND, ["talk over one gVNIC"]),
         (H100, 2, None, ["GKE may upgrade its nodes at any time", "talk over one gVNIC"]),
+        (GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g", max_nodes=4), 2, WEEKEND,
+         ["bandwidth; set gpuDirect: tcpxo"]),
         (
             GkeGpuNodePoolArgs(machine_type="a3-highgpu-1g", capacity_type="spot", max_nodes=4),
             4,

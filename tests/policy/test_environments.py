@@ -130,6 +130,27 @@ def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
     assert line == f"policy monthly-ceiling: {said.rpartition(' (prices of')[0]}"
 
 
+def test_a_job_with_tcpxo_needs_the_documented_exemptions_and_no_others() -> None:
+    """For the capability and the directories of the daemon; the stack's own pods have theirs."""
+    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
+    job = {"pool": "fast", "nodes": 2, "image": "i:1", "command": ["a"], "namespace": "training"}
+    values = values_of("train-gke") | {
+        "gpu-cluster:gpuPools": {"fast": {**pool, "gpuDirect": "tcpxo"}},
+        "gpu-cluster:workloads": {},
+        "gpu-cluster:namespaces": {"training": {"podSecurity": "privileged"}},
+        "gpu-cluster:batch": {"jobSet": True},
+        "gpu-cluster:trainingJobs": {"ddp": job},
+    }
+    values["gpu-cluster:cluster"] |= {"gpuNetworksCidr": "192.168.0.0/16"}
+    config = as_engine_config(values)
+    resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
+    page = (ROOT / "docs/how-to/train-on-several-nodes-gke.md").read_text()
+    exempt = json.loads(page.partition("```json")[2].partition("```")[0])
+    for policy, controls in {"host-paths": 2, "pod-security-baseline": 1}.items():
+        assert len(findings(policy, resources, settings={})) == controls
+        assert findings(policy, resources, settings=exempt) == []
+
+
 def test_cost_and_validate_say_what_the_ceiling_says(
     environment: tuple[str, list[Resource]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -69,7 +69,10 @@ def refused_again(setting: Setting, start: Config, position: int) -> list[tuple[
                 block[name] = value
                 again = refused(config).get(path)
                 # More than this key has to change, and the refusal says what.
-                more = ("which its owner must enable", "name one of them in")
+                more = (
+                    "which its owner must enable", "name one of them in",
+                    "needs cluster.gpuNetworksCidr", "only for clusters of this stack",
+                )  # fmt: skip
                 if again and not any(words in str(again) for words in more):
                     found.append((str(refusal), str(again)))
     return found

@@ -30,6 +30,8 @@ KINDS = {
     "Ingress": "/apis/networking.k8s.io/v1/ingresses",
     "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
     "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",
+    "Network": "/apis/networking.gke.io/v1/networks",
+    "GKENetworkParamSet": "/apis/networking.gke.io/v1/gkenetworkparamsets",
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
     "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
     "NodeClass": "/apis/eks.amazonaws.com/v1/nodeclasses",

@@ -58,6 +58,7 @@ from gpu_cluster.rehearsal.nodes.node_registration import (
     new_node,
     wanted_taints,
 )
+from gpu_cluster.rehearsal.nodes.pod_networks import NETWORKS, PodNetworks
 from gpu_cluster.rehearsal.nodes.queued import QueuedNodes
 from gpu_cluster.rehearsal.nodes.recycler import Recycler
 from gpu_cluster.rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
@@ -181,6 +182,7 @@ class Nodes:
         self._queued = QueuedNodes(lambda: self._api, self._event_log, self._cloud)
         self._attachments = Attachments(self._cloud, self._api)
         self._passed_over = PassedOver(lambda: self._api)
+        self._pod_networks = PodNetworks(lambda: self._api, self._cloud)
         self._reader = Reader(self._config_map)
         self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
@@ -263,6 +265,8 @@ class Nodes:
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 self._follow_classes()
+                cache = self._cluster_cache
+                self._pod_networks.turn(cache.all("Network"), cache.all("GKENetworkParamSet"))
                 found = self._kept_templates.applied(
                     self.scaled(self._pods), self._nodes, self._pods
                 )
@@ -489,6 +493,7 @@ class Nodes:
             self._gpus(node, group)
             self._adapters(node, group)
             self._devices(node, group)
+            self._networks(node, group)
             # A controller labels and taints the nodes that it launches itself.
             if group.machines is None:
                 self._shape(node, group, asked=asked)
@@ -753,6 +758,26 @@ class Nodes:
                 f"pool {group.name}: {full_name(claiming[0])} claims RDMA interfaces, and nothing "
                 "has copied NCCL's plugin for them to its node: it never starts",
             )
+
+    def _networks(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Updates what a node offers of networks, and checks the pods there that name some."""
+        name, now = node["metadata"]["name"], node["status"].get("allocatable", {})
+        has, wanted = (
+            {key: amount for key, amount in shape.items() if key.startswith(NETWORKS)}
+            for shape in (now, group.node.capacity)
+        )
+        size = {
+            key: wanted.get(key) for key in {**has, **wanted} if has.get(key) != wanted.get(key)
+        }
+        if size:
+            self._api.patch(
+                f"/api/v1/nodes/{name}/status",
+                {"status": {"capacity": size, "allocatable": size}},
+                STRATEGIC,
+            )
+        pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
+        for line in self._pod_networks.wrong(node, pods):
+            self._event_log.finding(group.name, f"pool {group.name}: {line}")
 
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
         if self._offered.get(name, 0) != gpus:

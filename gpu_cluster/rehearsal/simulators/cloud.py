@@ -508,6 +508,38 @@ class ClassScaler(Protocol):
         """Whether another node of this group would start now."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodNetwork:
+    """What a cloud makes of the parameters of a network that pods can join."""
+
+    refusal: str = ""
+    """`Reason: message`, if the cloud refuses them."""
+    network: str = ""
+    """The object that refers to them; empty if none does."""
+    mismatch: str = ""
+    """`Reason: message`, if they do not fit that object."""
+    fault: str = ""
+    """Why nodes do not reach each other there; empty if they do."""
+    vpc: str
+    subnetwork: str
+
+    @property
+    def ready(self) -> bool:
+        """Whether pods can join it on nodes with an interface there."""
+        return bool(self.network) and not self.refusal and not self.mismatch
+
+
+@runtime_checkable
+class Networking(Protocol):
+    """A cloud whose nodes can have several networks: GKE."""
+
+    def networks(
+        self, networks: Sequence[Mapping[str, Any]], params: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, PodNetwork]:
+        """Passes all `Network` objects and their parameters; `node_groups` then has what nodes
+        offer. Name of the parameters -> what the cloud makes of them."""
+
+
 @runtime_checkable
 class Queueing(Protocol):
     """A cloud that starts the nodes of a request all at once or not at all: GKE."""

@@ -26,6 +26,7 @@ from gpu_cluster.stacks.capacity.google import (
     GoogleQuotas,
     Nodes,
     needs,
+    network_needs,
     node_needs,
     one_node,
 )
@@ -61,7 +62,11 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     )
     asked = Questions(
         cloud=cloud,
-        needs=[*quota_needs, *node_needs(nodes(own), project=own.project, region=region)],
+        needs=[
+            *quota_needs,
+            *node_needs(nodes(own), project=own.project, region=region),
+            *network_needs(own.pools, cluster=own.cluster.name, project=own.project),
+        ],
         wanted=wanted(own.pools, region),
         reservations=reserved,
         machines=spot(own.pools),

@@ -5,7 +5,7 @@ Queries the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggr
 `instances`, `acceleratorTypes`, `machineTypes` and `reservations`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -124,6 +124,25 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
     ]
 
 
+def network_needs(
+    pools: Mapping[str, ResolvedPool[Any]], *, cluster: str, project: str
+) -> Iterator[Need]:
+    """The need of the VPC networks that the stack creates, if it creates those between GPUs."""
+    between = {name for pool in pools.values() for name in _between(pool)}
+    if between:
+        yield Need(
+            quota="NETWORKS",
+            scope=ALL_REGIONS,
+            unit="VPCs",
+            pools={cluster: 1, "gpuNetworksCidr": len(between)},
+            link=f"https://console.cloud.google.com/iam-admin/quotas?project={project}",
+        )
+
+
+def _between(pool: ResolvedPool[Any]) -> Sequence[str]:
+    return (pool.pool.fabric and pool.pool.fabric.networks) or ()
+
+
 def one_node(pool: ResolvedPool[Any], way: str, *, region: str) -> Need:
     """How much of a quota a node of the pool uses if it is bought in this way."""
     metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
@@ -185,8 +204,8 @@ class GoogleQuotas:
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs or vCPUs of the cluster's own nodes that count against a need's quota; None if
-        unknown, as for disks: an instance does not tell their type."""
-        if need.unit == "GB":
+        unknown, as for disks, of which an instance does not tell the type, and networks."""
+        if need.unit in ("GB", "VPCs"):
             return None
         instances = self._api.aggregated(
             self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"

@@ -142,7 +142,7 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
                     "spec": claim_template(fabric),
                 }
                 for fabric in [args.claimed(pool)]
-                if fabric
+                if fabric and fabric.claimed
             ),
         ],
         job_set={

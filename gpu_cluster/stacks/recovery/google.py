@@ -56,6 +56,12 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
     return {**given, **inputs}
 
 
+_IN_NETWORKS = {
+    "gcp:compute/subnetwork:Subnetwork": "subnetwork",
+    "gcp:compute/router:Router": "router",
+    "gcp:compute/firewall:Firewall": "firewall",
+}
+"""What has no mark of its own, and is the stack's if its network is -> its name in messages."""
 Get = Callable[[str, str], Mapping[str, Any]]
 """API, such as `compute`, and path -> the answer to a GET, as JSON, empty if the resource does not
 exist; raises LookupError with Google's message."""
@@ -74,8 +80,9 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
             rows = [
                 row for row in _all(get, "compute", parent, "items") if not row.get("subnetworks")
             ]
-        case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
-            parent = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
+        case _ if word := _IN_NETWORKS.get(type_token):
+            everywhere = f"projects/{inputs['project']}/global"
+            parent = f"{everywhere if word == 'firewall' else region}/{word}s"
             rows = [
                 row
                 for row in _all(get, "compute", parent, "items")
@@ -139,10 +146,9 @@ def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
             expected = inputs.get("description")
             if expected is not None and (item := get("iam", identity)):
                 check_own(f"service account {_last(identity)}", expected, item.get("description"))
-        case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
+        case _ if word := _IN_NETWORKS.get(type_token):
             if item := get("compute", identity):
-                what = "subnetwork" if "subnetwork" in type_token else "router"
-                check_within(f"{what} {_last(identity)}", item["network"], inputs["network"])
+                check_within(f"{word} {_last(identity)}", item["network"], inputs["network"])
 
 
 def _all(get: Get, service: str, path: str, key: str) -> list[Any]:

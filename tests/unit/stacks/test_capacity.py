@@ -149,6 +149,21 @@ def test_google_counts_by_card_market_and_project() -> None:
     }
 
 
+@pytest.mark.parametrize(("direct", "networks"), [("tcpxo", [1 + 8]), (None, [])])
+def test_networks_between_gpus_count_against_the_projects_quota(
+    direct: Any, networks: list[int]
+) -> None:
+    """Eight for all pools, and the cluster's; what the stack already has of them is not known."""
+    args = GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g", gpu_direct=direct)
+    pools = {name: ResolvedPool(args=args, pool=args.gpu_pool(name)) for name in "ab"}
+    found = [*google_quota.network_needs(pools, cluster="c", project="p")]
+    assert [need.units for need in found] == networks
+    for need in found:
+        assert (need.quota, need.scope) == ("NETWORKS", "all regions")
+        unasked = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://localhost:1"))
+        assert unasked.own_use(need, "c") is None
+
+
 def test_reserved_nodes_are_left_out_and_named() -> None:
     """A pool on a reservation counts nothing, and the check says so."""
     pools = standard(

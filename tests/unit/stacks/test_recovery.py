@@ -606,6 +606,23 @@ def test_a_profile_that_this_machine_lacks_is_said() -> None:
         LiveClouds(config={"aws:profile": "nobody"}).aws("us-east-1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "parent"),
+    [("firewall:Firewall", "global/firewalls"), ("router:Router", "regions/r/routers"),
+     ("subnetwork:Subnetwork", "regions/r/subnetworks")],
+)  # fmt: skip
+def test_what_has_no_mark_is_found_by_its_network(kind: str, parent: str) -> None:
+    """Its name is Pulumi's, and of several such ones the network decides."""
+    rows = [{"name": f"nic-012345{n}", "network": f"https://g/{n}"} for n in "ab"]
+    inputs = {"project": "p", "region": "r", "network": "projects/p/global/networks/b"}
+    asked = dict[str, Any]()
+    answers = {f"projects/p/{parent}": {"items": rows}}
+    found = on_google.find(
+        f"gcp:compute/{kind}", "nic", inputs, lambda _, path: asked.setdefault(path, answers[path])
+    )
+    assert found == [f"projects/p/{parent}/nic-012345b"]
+
+
 def test_every_page_of_google_s_is_read() -> None:
     """A project may have more alert policies than one answer."""
     pages = {

@@ -13,6 +13,7 @@ from gpu_cluster.rehearsal.simulators.cloud import (
     Mount,
     NodeGroup,
     NoFaults,
+    PodNetwork,
     RefusedError,
     Wanted,
     not_as_before,
@@ -35,7 +36,7 @@ from gpu_cluster.rehearsal.simulators.google.autopilot import (
     reserved_pool,
 )
 from gpu_cluster.rehearsal.simulators.google.compute.instances import gpus_used
-from gpu_cluster.rehearsal.simulators.google.container import reserved
+from gpu_cluster.rehearsal.simulators.google.container import pod_networks, reserved
 from gpu_cluster.rehearsal.simulators.google.container.machine_families import check_boot_disk
 from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
     accelerator_of,
@@ -89,6 +90,7 @@ class GoogleCloud(CloudState):
         self.placed: Counter[tuple[str, str]] = Counter()
         self.in_zones: Counter[tuple[str, str]] = Counter()
         self._classes: list[Mapping[str, Any]] = []
+        self._pod_networks: Mapping[str, PodNetwork] = {}
         if existing.networks is not None:
             lay_out(self, existing.networks)
         self._before = set(self._held())
@@ -115,7 +117,9 @@ class GoogleCloud(CloudState):
                         compute_classes.group(candidate, cluster, pool)
                         if candidate
                         else replace(
-                            nodes.group(pool, cluster),
+                            pod_networks.with_interfaces(
+                                nodes.group(pool, cluster), pool, [*self._pod_networks.values()]
+                            ),
                             blocks=topology.blocks(
                                 pool.state["config"]["machineType"], self._blocks
                             ),
@@ -137,6 +141,18 @@ class GoogleCloud(CloudState):
                 for cluster in clusters
                 for line in compute_classes.candidates(self, cluster, self._classes)[1]
             ]
+
+    def networks(
+        self, networks: Sequence[Mapping[str, Any]], params: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, PodNetwork]:
+        """Implements `rehearsal.simulators.cloud.Networking`."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            known = pod_networks.judged(self, cluster, networks, params) if cluster else {}
+            before, self._pod_networks = self._pod_networks, known
+        if known != before:
+            self.notify()
+        return known
 
     def starts(self, group: str) -> bool:
         """Implements `rehearsal.simulators.cloud.ClassScaler`."""

@@ -73,8 +73,16 @@ def _project(call: Call) -> dict[str, Any]:
         "quotas": [
             _quota(call, GLOBAL_GPU_QUOTA, None),
             _cpu_quota(call, "CPUS_ALL_REGIONS", None),
+            _network_quota(call),
         ],
     }
+
+
+def _network_quota(call: Call) -> dict[str, Any]:
+    """As in projects whose owner has not asked for more: cloud.google.com/vpc/docs/quota."""
+    place = f"{call.name}/global/networks/"
+    used = [item for item in call.cloud.of("compute.networks") if item.identity.startswith(place)]
+    return {"metric": "NETWORKS", "limit": 15.0, "usage": float(len(used))}
 
 
 def region_zones(call: Call, name: str) -> list[str]:

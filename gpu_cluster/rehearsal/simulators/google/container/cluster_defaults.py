@@ -23,6 +23,7 @@ MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The resource definitions that managed Prometheus adds to a cluster."""
 _GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
 _COMPUTE_CLASS = MANAGED_PROMETHEUS.with_name("compute_class.yaml")
+_NETWORKS = MANAGED_PROMETHEUS.with_name("networks.yaml")
 _DEVICE_CLASS = MANAGED_PROMETHEUS.with_name("device_class.yaml")
 _PROVISIONING_REQUEST = MANAGED_PROMETHEUS.with_name("provisioning_request.yaml")
 # The defaults of a new cluster (docs.cloud.google.com, "About GKE logs", "Available metrics", and
@@ -159,7 +160,7 @@ def _ranges(cloud: CloudState, state: Mapping[str, Any], subnetwork: str) -> dic
 def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
     """Defines ComputeClass and ProvisioningRequest always; managed Prometheus unless it is
     disabled, and on Autopilot always; the Gateway API if it is enabled; the DeviceClass of RDMA
-    interfaces in versions that have it."""
+    interfaces in versions that have it; networks of pods if there can be several."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
     channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
     files = [_COMPUTE_CLASS, _PROVISIONING_REQUEST]
@@ -167,6 +168,8 @@ def bring_kinds(cloud: CloudState, state: Mapping[str, Any]) -> None:
         files.append(MANAGED_PROMETHEUS)
     if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):
         files.append(_GATEWAY_API)
+    if state["networkConfig"].get("enableMultiNetworking"):
+        files.append(_NETWORKS)
     if meets(state["currentMasterVersion"], ("1.34.1-gke.1829001",)) is not False:
         files.append(_DEVICE_CLASS)
     cloud.control_plane.define([kind for file in files for kind in _kinds(file)])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpu_cluster.components.catalog.gke import region_of
-from gpu_cluster.rehearsal.simulators.google.container import keys, maintenance
+from gpu_cluster.rehearsal.simulators.google.container import keys, maintenance, pod_networks
 from gpu_cluster.rehearsal.simulators.google.errors import bad_request
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 from gpu_cluster.rehearsal.simulators.google.state import CloudState
@@ -42,6 +42,7 @@ def check_cluster(
         cloud.check_account(config, project)
     keys.check_key(cloud, state)
     _check_private(state, subnetwork)
+    pod_networks.check_cluster(cloud, identity, state)
     maintenance.check_maintenance(state.get("maintenancePolicy") or {})
     _check_labels(state.get("resourceLabels") or {})
 

@@ -8,6 +8,7 @@ from gpu_cluster.rehearsal.simulators.google.api.call import Call
 from gpu_cluster.rehearsal.simulators.google.container import (
     node_defaults,
     node_pool_rules,
+    pod_networks,
     reserved,
 )
 from gpu_cluster.rehearsal.simulators.google.container.locations import node_locations
@@ -54,6 +55,7 @@ def add_node_pool(
     if identity in cloud.resources:
         raise ApiError(409, f"Already exists: {identity}")
     pool = drafted(cloud, cluster, state)
+    pool.depends_on += pod_networks.check_pool(cloud, cluster, state)
     state["status"] = "PROVISIONING" if booting else "RUNNING"
     zones = len(state["locations"])
     wanted = max(state.setdefault("initialNodeCount", 0) * zones, least(state))

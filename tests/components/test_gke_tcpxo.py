@@ -1,0 +1,265 @@
+"""GPUDirect-TCPXO of pools: VPC networks, their objects in the cluster, and the parts of pods."""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_cluster.components.batch.published import Published, parse_published
+from gpu_cluster.components.batch.training_args import TrainingArgs
+from gpu_cluster.components.batch.training_spec import spec
+from gpu_cluster.components.cluster import Fabric, GpuPool
+from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from tests.components.recording import Recording
+from tests.components.test_acceptance import IMAGE
+from tests.components.test_gke import NODE_POOL
+from tests.program.environments import recorded, values_of
+
+NETWORK = "gcp:compute/network:Network"
+JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+NAMES = [f"gpu-nic-{number}" for number in range(8)]
+FAST = GkeGpuNodePoolArgs(
+    machine_type="a3-megagpu-8g", zones=["us-central1-a"], max_nodes=2, gpu_direct="tcpxo"
+).gpu_pool("fast")
+
+
+def stack(pools: int = 1, *, direct: bool = True, **blocks: Any) -> Recording:
+    """A stack with A3 Mega pools, the first of them `fast`, and these blocks."""
+    values = values_of("train-gke")
+    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
+    fast = {**pool, **({"gpuDirect": "tcpxo"} if direct else {})}
+    cluster = {**values["gpu-cluster:cluster"], "gpuNetworksCidr": "192.168.0.0/16"}
+    changes = {
+        "cluster": cluster, "workloads": {}, **blocks,
+        "gpuPools": dict.fromkeys(("fast", "other")[:pools], fast),
+    }  # fmt: skip
+    values |= {f"gpu-cluster:{name}": value for name, value in changes.items()}
+    return recorded(values)
+
+
+def test_each_interface_has_a_network_whose_nodes_reach_each_other_and_nothing_else() -> None:
+    """With jumbo frames, and one subnetwork in the cluster's region; all pools share them."""
+    found = stack(pools=2)
+    networks = [item for item in found.of(NETWORK) if "gpu-nic" in item.name]
+    assert [(item.name, item.inputs["mtu"]) for item in networks] == [
+        (f"k8s-ml-{name}", 8244) for name in NAMES
+    ]
+    assert not any(item.inputs["autoCreateSubnetworks"] for item in networks)
+    ranges = []
+    for name in NAMES:
+        subnetwork = found.one("gcp:compute/subnetwork:Subnetwork", f"k8s-ml-{name}").inputs
+        firewall = found.one("gcp:compute/firewall:Firewall", f"k8s-ml-{name}").inputs
+        assert subnetwork["region"] == "us-central1"
+        assert firewall["sourceRanges"] == [subnetwork["ipCidrRange"]]
+        assert [rule["protocol"] for rule in firewall["allows"]] == ["tcp", "udp", "icmp"]
+        ranges.append(ip_network(subnetwork["ipCidrRange"]))
+    assert ranges == [*ip_network("192.168.0.0/16").subnets(3)]
+
+
+def test_nodes_have_an_interface_in_each_network_and_no_public_address() -> None:
+    """By the names with which the cluster's own objects refer to the networks: GKE's autoscaler
+    compares them as text. The profile is only for RDMA."""
+    found = stack()
+    config = found.one(NODE_POOL, "fast").inputs["networkConfig"]
+    assert config.keys() == {"additionalNodeNetworkConfigs", "enablePrivateNodes"}
+    assert config["enablePrivateNodes"] is True
+    parameters = [
+        found.one("kubernetes:networking.gke.io/v1:GKENetworkParamSet", f"{name}-parameters").inputs
+        for name in NAMES
+    ]
+    assert config["additionalNodeNetworkConfigs"] == [
+        {"network": item["spec"]["vpc"], "subnetwork": item["spec"]["vpcSubnet"]}
+        for item in parameters
+    ]
+    assert {item["spec"]["deviceMode"] for item in parameters} == {"NetDevice"}
+    for name, item in zip(NAMES, parameters, strict=True):
+        network = found.one("kubernetes:networking.gke.io/v1:Network", name).inputs
+        assert network["metadata"]["name"] == name
+        assert network["spec"] == {
+            "type": "Device",
+            "parametersRef": {
+                "group": "networking.gke.io", "kind": "GKENetworkParamSet",
+                "name": item["metadata"]["name"],
+            },
+        }  # fmt: skip
+
+
+def test_the_cluster_is_deleted_before_the_networks_of_its_nodes() -> None:
+    """Pools are deleted with it."""
+    found = stack()
+    cluster = found.one("gcp:container/cluster:Cluster", "k8s-ml")
+    assert cluster.inputs["enableMultiNetworking"] is True
+    for kind in (NETWORK, "gcp:compute/subnetwork:Subnetwork", "gcp:compute/firewall:Firewall"):
+        for name in NAMES:
+            assert any(f"{kind}::k8s-ml-{name}" in needed for needed in cluster.depends_on)
+
+
+def test_without_the_setting_no_network_is_declared() -> None:
+    """The cluster's own setting prepares it for pools to come."""
+    found = stack(direct=False)
+    assert [item.name for item in found.of(NETWORK)] == ["k8s-ml"]
+    assert not [item for item in found.of(DAEMON_SET) if item.name == "tcpxo-installer"]
+    assert "networkConfig" not in found.one(NODE_POOL, "fast").inputs
+
+
+def test_the_node_is_prepared_at_each_start_and_the_plugin_copied_once(tmp_path: Path) -> None:
+    """What is on the node stays after a restart, but not its module and mounts."""
+    daemon_sets = {item.name: item.inputs for item in stack().of(DAEMON_SET)}
+    pods = [daemon_sets[name]["spec"]["template"]["spec"]
+            for name in ("tcpxo-installer", "device-injector")]  # fmt: skip
+    assert [pod["nodeSelector"] for pod in pods] == [{"gpu-cluster/gpu-direct": "tcpxo"}] * 2
+    script = pods[0]["initContainers"][0]["args"][0]
+    for folder, text in {"tcpxo/lib64": "new", "host/lib64": "old"}.items():
+        (tmp_path / folder).parent.mkdir()
+        (tmp_path / folder).write_text(text)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nsenter").write_text(f"#!/bin/sh\necho prepared >> {tmp_path}/log\n")
+    (tmp_path / "bin/nsenter").chmod(0o755)
+    words = {"/bin/bash /scripts/container_entry.sh": "echo", "/var/lib/tcpxo": "../tcpxo"}
+    for word, path in words.items():
+        script = script.replace(word, path)
+    script = script.replace("cd /host", "cd host")
+    env = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    for copies in (1, 0):
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stderr.count("cp -r") == copies
+    assert (tmp_path / "log").read_text() == "prepared\n" * 2
+    assert (tmp_path / "host/lib64").read_text() == "new"
+    assert (tmp_path / "host/installed").read_text() == "v1.0.15\n"
+
+
+def test_the_node_mounts_each_interface_once(tmp_path: Path) -> None:
+    """Its commands, with those of the node replaced."""
+    daemon_sets = {item.name: item.inputs for item in stack().of(DAEMON_SET)}
+    pod = daemon_sets["tcpxo-installer"]["spec"]["template"]["spec"]
+    script = pod["initContainers"][0]["args"][0].partition("sh -ec '")[2].partition("'")[0]
+    devices = tmp_path / "aperture_devices"
+    for name, body in {
+        "lspci": 'echo "0000:06:00.0 Network [1ae0:0084]"; echo "0000:07:00.0 GPU [10de:2330]"',
+        "mount": f'echo "$3" >> {tmp_path}/mounted; touch $3/resource0; '
+        f'echo "x $3 sysfs" >> {tmp_path}/mounts',
+        "modprobe": "true",
+        "iptables": '[ "$1" = -I ]',
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "mounts").write_text("")
+    for word, path in {"/sbin/iptables": "iptables", "/proc/mounts": f"{tmp_path}/mounts",
+                       "/dev/aperture_devices": str(devices)}.items():  # fmt: skip
+        script = script.replace(word, path)
+    for _ in range(2):
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-ec", script], env=env, check=True)
+    assert (tmp_path / "mounted").read_text() == f"{devices}/0000:06:00.0\n"
+
+
+def pod(pool: GpuPool, **given: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    """Annotations and spec of a training job's workers."""
+    needed: dict[str, Any] = {"pool": "fast", "nodes": 2, "image": "i:1", "command": ["a"]}
+    job = TrainingArgs(**{**needed, **given})
+    job.check_fits(replace(pool, max_nodes=2))
+    (workers,) = spec("large", job, pool, {}, None)["replicatedJobs"]
+    template = workers["template"]["spec"]["template"]
+    return template["metadata"].get("annotations") or {}, template["spec"]
+
+
+def test_workers_join_all_networks_with_the_daemon_beside_them() -> None:
+    """As a sidecar, which ends after them, with the devices of their node and no privileges."""
+    annotations, worker = pod(FAST, run_as_user=1000)
+    interfaces = json.loads(annotations["networking.gke.io/interfaces"])
+    assert annotations["networking.gke.io/default-interface"] == "eth0"
+    assert [(item["interfaceName"], item["network"]) for item in interfaces] == [
+        ("eth0", "default"), *((f"eth{number}", name) for number, name in enumerate(NAMES, 1)),
+    ]  # fmt: skip
+    devices = json.loads(annotations["devices.gke.io/container.tcpxo-daemon"])
+    assert [item["path"] for item in devices] == [
+        *(f"/dev/nvidia{number}" for number in range(8)),
+        "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper",
+    ]  # fmt: skip
+    (daemon,), (container,) = worker["initContainers"], worker["containers"]
+    assert (daemon["name"], daemon["restartPolicy"]) == ("tcpxo-daemon", "Always")
+    assert daemon["image"].endswith("/tcpgpudmarxd-dev:v1.0.21")
+    assert daemon["securityContext"] == {
+        "runAsUser": 0, "capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]},
+    }  # fmt: skip
+    health = {item["name"]: item["value"] for item in daemon["env"]}["HEALTH_CHECK_LOG_FILE"]
+    assert daemon["startupProbe"]["exec"]["command"] == ["cat", health]
+    host = {item["name"]: item["hostPath"]["path"] for item in worker["volumes"]
+            if "hostPath" in item}  # fmt: skip
+    mounted = {item["mountPath"]: (host[item["name"]], item.get("readOnly", False))
+               for item in [*daemon["volumeMounts"], *container["volumeMounts"]]
+               if item["name"] in host}  # fmt: skip
+    assert mounted == {
+        "/usr/local/nvidia": ("/home/kubernetes/bin/nvidia", True),
+        "/hostsysfs": ("/sys", False),
+        "/hostprocsysfs": ("/proc/sys", False),
+        "/usr/local/tcpxo": ("/home/kubernetes/bin/tcpxo", True),
+        "/run/nccl-plugin-installed": ("/home/kubernetes/bin/tcpxo/installed", True),
+        "/dev/aperture_devices": ("/dev/aperture_devices", False),
+    }
+    assert "resourceClaims" not in worker
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
+
+
+@pytest.mark.parametrize("given", [{"nodes": 1}, {"gpus": 4}])
+def test_other_workers_have_one_interface(given: dict[str, Any]) -> None:
+    """Those on one node, or with a part of its GPUs."""
+    annotations, worker = pod(FAST, **given)
+    assert not [key for key in annotations if "networking" in key or "devices" in key]
+    assert "initContainers" not in worker
+    assert worker["containers"][0]["command"][0] == "torchrun"
+
+
+def test_the_script_of_the_plugin_sets_the_variables_and_a_pods_own_take_precedence(
+    tmp_path: Path,
+) -> None:
+    """The script needs to know where the libraries are."""
+    _, worker = pod(FAST, env={"NCCL_DEBUG": "INFO", "HOME": "/tmp"})
+    shell, option, script, *arguments = worker["containers"][0]["command"]
+    assert arguments[:4] == [
+        "bash", "NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY=/dev/aperture_devices",
+        "NCCL_DEBUG=$(NCCL_DEBUG)", "torchrun",
+    ]  # fmt: skip
+    (tmp_path / "lib64").mkdir()
+    (tmp_path / "lib64/nccl-env-profile.sh").write_text(
+        ": ${NCCL_LIB_DIR:?}\nexport NCCL_TUNER_CONFIG_PATH=$NCCL_LIB_DIR/a NCCL_DEBUG=WARN\n"
+        "false\n"
+    )
+    printed = subprocess.run(
+        [shell, option, script.replace("/usr/local/tcpxo", str(tmp_path)), "bash",
+         "NCCL_DEBUG=INFO", "sh", "-c",
+         "echo $NCCL_TUNER_CONFIG_PATH $NCCL_DEBUG $LD_LIBRARY_PATH"],
+        env={"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/opt/lib"},
+        capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert printed == [f"{tmp_path}/lib64/a", "INFO", f"{tmp_path}/lib64:/opt/lib"]
+
+
+def test_the_network_test_joins_all_networks() -> None:
+    """As training jobs do; 200 Gbit/s for each GPU."""
+    found = stack(gpuTest={"pools": ["fast"], "image": IMAGE, "nodes": 2})
+    template = found.one("kubernetes:batch/v1:Job", "gpu-test-fast").inputs["spec"]["template"]
+    interfaces = json.loads(template["metadata"]["annotations"]["networking.gke.io/interfaces"])
+    assert [item["network"] for item in interfaces] == ["default", *NAMES]
+    (daemon,) = template["spec"]["initContainers"]
+    assert daemon["restartPolicy"] == "Always"
+    assert template["spec"]["containers"][0]["command"][-3:] == ["python3", "-m", "gpu_test"]
+    data = found.one("kubernetes:core/v1:ConfigMap", "gpu-test-fast").inputs["data"]
+    assert json.loads(data["request.json"])["network"] == 200
+    assert not found.of("kubernetes:resource.k8s.io/v1:ResourceClaimTemplate")
+
+
+def test_submitted_jobs_know_the_networks() -> None:
+    """From what the stack publishes; that of other pools is as it was."""
+    text = Published(pools={"fast": FAST}).text()
+    assert parse_published(text).pools["fast"].fabric == FAST.fabric
+    claimed = replace(FAST, fabric=Fabric(resource="mrdma.google.com", claimed=8))
+    assert "networks" not in Published(pools={"claimed": claimed}).text()

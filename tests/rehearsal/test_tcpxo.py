@@ -1,0 +1,132 @@
+"""A training job on two machines with GPUDirect-TCPXO on GKE, and one mistake at a time."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+
+pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
+QUEUES = Path(__file__).with_name("queues.yaml")
+
+
+def two_machines(config: dict[str, Any]) -> None:
+    """A job with two workers in a queue, on a3-megagpu-8g, and nothing else."""
+    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+    config["gpu-cluster:cluster"] |= {
+        "location": "us-central1", "gpuNetworksCidr": "192.168.0.0/16",
+    }  # fmt: skip
+    config["gpu-cluster:gpuPools"] = {
+        "train-gpu": {
+            "machineType": "a3-megagpu-8g", "capacityType": "spot", "zones": ["us-central1-a"],
+            "maxNodes": 2, "gpuDirect": "tcpxo", "compactPlacement": True,
+        }
+    }  # fmt: skip
+    config["gpu-cluster:batch"] = {"jobSet": True, "queues": {"training": {"pools": ["train-gpu"]}}}
+    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
+    config["gpu-cluster:workloads"] = {}
+    config["gpu-cluster:monitoring"] = {}
+
+
+def test_a_job_on_two_machines_runs_with_their_networks(tmp_path: Path) -> None:
+    """From no node to two and back; a second up changes nothing, and nothing is left."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train-gke", tmp_path / "sandbox", configured(two_machines),
+            options=SandboxOptions(job_seconds=2),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
+
+
+POOL, CLUSTER = "gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster"
+PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+MISTAKES: dict[str, tuple[Mutation, str]] = {
+    "a cluster with one network": (
+        changed(CLUSTER, 'props["enable_multi_networking"] = None'),
+        "additionalNodeNetworkConfigs needs enableMultiNetworking of the cluster",
+    ),
+    "no Dataplane V2": (
+        changed(CLUSTER, 'props["datapath_provider"] = None'),
+        "enableMultiNetworking needs GKE Dataplane V2",
+    ),
+    "a network too few": (
+        changed(
+            POOL,
+            'props["network_config"]["additional_node_network_configs"].pop()',
+            name="train-gpu",
+        ),
+        "names network gpu-nic-7, in which its node has no interface",
+    ),
+    "a subnetwork that does not exist": (
+        changed(PARAMETERS, 'props["spec"]["vpcSubnet"] = "none"', name="gpu-nic-3-parameters"),
+        "names network gpu-nic-3, which is not ready: SubnetNotFound: subnet: none not found",
+    ),
+    "no Network object": (
+        changed(
+            "kubernetes:networking.gke.io/v1:Network",
+            'props["metadata"]["name"] = "other"',
+            name="gpu-nic-5",
+        ),
+        "names network gpu-nic-5, of which the cluster has no Network",
+    ),
+    "no firewall rule": (
+        changed(
+            "gcp:compute/firewall:Firewall",
+            'props["source_ranges"] = ["10.0.0.0/8"]',
+            name="k8s-ml-gpu-nic-2",
+        ),
+        "192.168.64.0/19 reach each other's TCP ports",
+    ),
+    "no plugin of NCCL": (
+        changed(
+            "kubernetes:apps/v1:DaemonSet",
+            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
+            name="tcpxo-installer",
+        ),
+        "mounts NCCL's plugin for TCPXO, and nothing has copied it to its node",
+    ),
+    "nothing that gives the daemon devices": (
+        changed(
+            "kubernetes:apps/v1:DaemonSet",
+            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
+            name="device-injector",
+        ),
+        "names devices for container tcpxo-daemon, and nothing on its node gives it any",
+    ),
+    "a daemon that is no sidecar": (
+        changed(
+            "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
+            'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]; '
+            'daemon = pod.pop("initContainers")[0]; del daemon["restartPolicy"]; '
+            'pod["containers"].append(daemon)',
+        ),
+        "never ends: tcpxo-daemon is no sidecar",
+    ),
+    "a daemon of another release": (
+        changed(
+            "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
+            'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]; '
+            'daemon = pod["initContainers"][0]; '
+            'daemon["image"] = daemon["image"].replace("v1.0.21", "v1.0.20")',
+        ),
+        "has the daemon v1.0.20, which is not of the plugin's release v1.0.15",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_wrong_thing_about_networks_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    mutation, words = MISTAKES[mistake]
+    rehearsal = rehearse(configured(two_machines), mutation, stack="train-gke", deadline=90)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)
