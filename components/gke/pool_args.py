@@ -329,7 +329,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             "key"
         ),
         Sent(
-            "NodePool nodeConfig.secondaryBootDisks[]",
+            "NodePool nodeConfig.secondaryBootDisks[].diskImage",
             "ComputeClass spec.priorities[].storage.secondaryBootDisks[]",
         ),
     ] = None
