@@ -103,6 +103,14 @@ class Sharing:
     """Partitions of this profile on one physical GPU, from the catalog; 1 without MIG."""
 
 
+NOT_SHARED = never(device_plugin="dra")(
+    "is not possible with devicePlugin dra: sharing by NVIDIA's DRA driver is behind feature gates "
+    "that are alpha; set devicePlugin: nvidia, or drop the key"
+)
+"""Of a pool's `sharing`. TimeSlicingSettings, MPSSupport and DynamicMIG of dra-driver-nvidia-gpu
+v0.4.1, pkg/featuregates, are off by default (read 2026-11-29)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAtOnce:
     """How Kueue requests all nodes of a job at once: with a ProvisioningRequest."""
@@ -186,6 +194,9 @@ class GpuPool:
     """Whether that plugin passes GPUs to containerd by the Container Device Interface, because the
     nodes' NVIDIA runtime may ignore the variable NVIDIA_VISIBLE_DEVICES of unprivileged pods; None
     if not."""
+    device_class: str | None = None
+    """The DeviceClass by which pods claim the pool's GPUs from NVIDIA's DRA driver, which the stack
+    runs there instead of a device plugin; None if they request `resource`."""
     left_to_others: Sequence[GpuPart] | None = None
     """Parts that neither the cloud nor this stack installs on these nodes, but other software, such
     as NVIDIA's GPU Operator; None if there are none."""
@@ -322,7 +333,8 @@ class GpuPool:
         return {
             "nodeSelector": dict(self.node_selector),
             "tolerations": [toleration.manifest() for toleration in self.tolerations],
-            "resource": self.resource,
+            "resource": None if self.device_class else self.resource,
+            "deviceClass": self.device_class,
             "allocatablePerNode": self.allocatable,
             "gpusPerPod": self.gpus_per_pod,
             "gpusPerNode": self.gpus_per_node,

@@ -234,7 +234,7 @@ def _declare(stack: Settings[Any], resources: Resources, parent: pulumi.Resource
     options = cluster.component_options
     if any(pool.installer for pool in cluster.pools.values()):
         DriverInstaller("nvidia-driver-installer", cluster=cluster, opts=options)
-    needed = any(pool.device_plugin for pool in cluster.pools.values())
+    needed = any(pool.device_plugin or pool.device_class for pool in cluster.pools.values())
     plugins = (
         [DevicePlugin("nvidia-device-plugin", cluster=cluster, opts=options)] if needed else []
     )

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .components.gpu.images_args import ImagesArgs as ImagesArgs
     from .components.gpu.monitoring_args import MonitoringArgs as MonitoringArgs
     from .components.gpu.pod_args import EnvFromArgs as EnvFromArgs
+    from .components.gpu.pod_args import GpuSelectorArgs as GpuSelectorArgs
     from .components.gpu.pod_args import NamespaceArgs as NamespaceArgs
     from .components.gpu.resources_args import ResourcesArgs as ResourcesArgs
     from .components.gpu.service_args import MetricArgs as MetricArgs

@@ -27,11 +27,16 @@ def declare(
     def role(kind: str) -> rbac.RoleRefArgsDict:
         return {"api_group": "rbac.authorization.k8s.io", "kind": kind, "name": account}
 
-    return [
+    granted: list[pulumi.Resource] = [
         rbac.ClusterRole(name, metadata=everywhere, rules=cluster_rules, opts=opts),
         rbac.ClusterRoleBinding(
             name, metadata=everywhere, role_ref=role("ClusterRole"), subjects=[subject], opts=opts
         ),
+    ]
+    if not own_rules:
+        return granted
+    return [
+        *granted,
         rbac.Role(name, metadata=inside, rules=own_rules, opts=opts),
         rbac.RoleBinding(
             name, metadata=inside, role_ref=role("Role"), subjects=[subject], opts=opts

@@ -107,7 +107,10 @@ class Batch(pulumi.ComponentResource):
         """Lets these people submit jobs in the namespace: any pod that the namespace admits, with
         any of its service accounts, Secrets and claims."""
         metadata: ObjectMetaArgsDict = {"name": published.SUBMIT_ROLE, "namespace": namespace}
-        claimed = any(pool.fabric and pool.fabric.claimed for pool in cluster.pools.values())
+        claimed = any(
+            pool.device_class or (pool.fabric and pool.fabric.claimed)
+            for pool in cluster.pools.values()
+        )
         kubernetes.rbac.v1.Role(
             f"submit-jobs-{namespace}",
             metadata=metadata,

@@ -27,7 +27,7 @@ SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
 )
 """The permissions that `gpu-cluster job` needs in a namespace: API group, resources, verbs."""
 CLAIM = ("resource.k8s.io", ("resourceclaimtemplates",), ("get", "create", "patch", "delete"))
-"""The permission for jobs on a pool whose pods claim network adapters, likewise."""
+"""The permission for jobs on a pool whose pods claim GPUs or network adapters, likewise."""
 SUBMIT_ROLE = "submit-jobs"
 CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""

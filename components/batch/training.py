@@ -14,7 +14,7 @@ from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
-from ..gpu.auxiliary import ROOT, declare_files
+from ..gpu.auxiliary import ROOT, declare_files, declare_gpu_claim
 from ..gpu.fabric import claim_template
 from ..gpu.pod_parts import contents_of
 from ..gpu.prerequisites import Prerequisites
@@ -31,6 +31,7 @@ def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
             args,
             cluster=after.cluster,
             after=after.queues,
+            plugins=after.plugins,
             auxiliary=after.auxiliary,
             opts=after.cluster.component_options,
         )
@@ -47,10 +48,12 @@ class GpuTraining(pulumi.ComponentResource):
         cluster: Cluster,
         after: Sequence[pulumi.Resource],
         auxiliary: Sequence[pulumi.Resource] = (),
+        plugins: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`after`: the controllers and queues, which must be created first and deleted last.
-        `auxiliary`: the objects that pods with volumes or an account may name."""
+        `auxiliary`: the objects that pods with volumes or an account may name. `plugins`: the DRA
+        driver, which ends after pods that claim their GPUs."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
         contents = contents_of(args, ROOT)
         before = [
@@ -77,6 +80,10 @@ class GpuTraining(pulumi.ComponentResource):
                     opts=cluster.options(self),
                 )
             )
+        before += declare_gpu_claim(
+            name, args.namespace, pool, args.worker_gpus(pool),
+            selectors=args.selectors, cluster=cluster, parent=self, plugins=plugins,
+        )  # fmt: skip
         job_set = spec(name, args, pool, contents, cluster.buckets)
         annotations = {**pool.job_annotations, **_awaited(args)}
         kubernetes.apiextensions.CustomResource(

@@ -8,6 +8,7 @@ from typing import Any
 from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
+from ..gpu import gpu_claims
 from ..gpu.fabric import network_parts, with_variables
 from ..gpu.pod_parts import Contents, PodParts, pod_parts
 from ..gpu.running import one_pod_a_node, placed, staying
@@ -112,6 +113,9 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
+    gpus = args.worker_gpus(pool)
+    if template := gpu_claims.template_name(name, pool, gpus, args.selectors):
+        spec["resourceClaims"] = [*spec.get("resourceClaims", ()), *gpu_claims.claims(template)]
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
     if pool.runtime_class is not None:
@@ -133,10 +137,11 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search["LD_LIBRARY_PATH"] = names.DRIVER_SEARCH_PATH
-    resources: dict[str, Any] = {
-        "limits": {**args.limits.quantities(), pool.resource: str(gpus), **extended},
-        **network.resources,
-    }
+    resources = dict(network.resources)
+    if limits := {**args.limits.quantities(), **gpu_claims.limits(pool, gpus), **extended}:
+        resources["limits"] = limits
+    if pool.device_class is not None:
+        resources["claims"] = [*resources.get("claims", ()), {"name": gpu_claims.CLAIM}]
     command = [
         "torchrun",
         f"--nnodes={args.nodes}",

@@ -41,6 +41,16 @@ DEVICE_PLUGIN: Final = Image(
 )
 """NVIDIA's device plugin, which includes GPU feature discovery."""
 
+DRA_DRIVER: Final = Image(
+    repository="registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu",
+    tag="v0.4.1",
+    digest="sha256:eefe67396dedea4df74f68a94d5883f33204888b83979babd42b91501a2de1d8",
+    source="registry.k8s.io/images/k8s-staging-dra-driver-nvidia/images.yaml of kubernetes/k8s.io, "
+    "and a project that resolved the tag",
+    read="2026-11-29",
+)
+"""NVIDIA's DRA driver for GPUs, of 2026-06-30."""
+
 EFA_PLUGIN: Final = Image(
     repository="602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin",
     tag="v0.5.20",

@@ -82,6 +82,10 @@ APERTURE_DEVICES: Final = "/dev/aperture_devices"
 PLUGIN_INSTALLED: Final = "installed"
 """The file that the installer of NCCL's plugin writes last, in the plugin's directory."""
 
+GPU_CLASS: Final = "gpu.nvidia.com"
+"""The DeviceClass of whole GPUs, and the name of the DRA driver that offers them
+(kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, templates/deviceclass-gpu.yaml of its chart)."""
+
 EFA: Final = "vpc.amazonaws.com/efa"
 """The extended resource that AWS's EFA device plugin advertises."""
 

@@ -63,9 +63,10 @@ def resource_tags(pool: GpuPool, args: Args) -> dict[str, str]:
 
 
 def _resources(pool: GpuPool, args: Args) -> list[tuple[str, str, str]]:
+    requested = pool.allocatable and pool.device_class is None
     amounts = {
         # The autoscaler knows the physical GPUs of an instance type, not how they are shared.
-        **({pool.resource: str(pool.allocatable)} if pool.allocatable else {}),
+        **({pool.resource: str(pool.allocatable)} if requested else {}),
         "ephemeral-storage": args.ephemeral_storage,
         **{name: str(number) for name, number in (pool.extended_resources or {}).items()},
     }

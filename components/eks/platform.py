@@ -11,6 +11,7 @@ from ..lifecycle.replacement import LastingSettings
 from ..scalers import SCALERS
 from ..schema.on_change import change_rules
 from .autoscaler import ClusterAutoscaler
+from .autoscaler_args import EksAutoscalerArgs
 from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .efa import EfaDevicePlugin, security_group, with_group
@@ -106,7 +107,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     if args.autoscaler is not None and scaler.node_groups:
         ClusterAutoscaler(
             "cluster-autoscaler",
-            args.autoscaler,
+            _with_claims(args.autoscaler, args.version, settings),
             cluster=cluster,
             eks=eks,
             version=args.version,
@@ -154,3 +155,14 @@ def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Run
         claims=runs.claims,
         opts=runs.component_options,
     )
+
+
+def _with_claims(
+    options: EksAutoscalerArgs, version: str, settings: EksSettings
+) -> EksAutoscalerArgs:
+    """The autoscaler's options with the flag that Kubernetes 1.34 needs for pods with claims; from
+    1.35 on, it has only that value (config/flags/flags.go of 1.34.5 and 1.35.2)."""
+    if version != "1.34" or not any(pool.pool.device_class for pool in settings.pools.values()):
+        return options
+    flags = {"enable-dynamic-resource-allocation": "true", **options.extra_flags}
+    return replace(options, extra_flags=flags)

@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from annotated_types import Ge, Interval, Len
 
 from ..catalog import eks as catalog
+from ..catalog import images, room
 from ..catalog import kubernetes as names
-from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..catalog.bad_releases import harm
 from ..cluster import (
     GPU_TAINT,
+    NOT_SHARED,
     POOL_LABEL,
     Fabric,
     GpuPool,
@@ -91,6 +92,12 @@ _NO_GROUP = "it replaces nodes one by one instead of node groups"
 _MOVES = "it starts, replaces and consolidates nodes wherever it finds room"
 _NO_ASG = "it launches instances without an Auto Scaling group, which the warm pool belongs to"
 _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
+_NO_CLAIMS = (
+    "it starts nodes for pods with ResourceClaims (dra) from 1.15 on, behind a feature gate, and "
+    f"is {images.KARPENTER.tag} here"
+)
+_CLAIMS_SINCE = "1.34"
+"""The first Kubernetes version with resource.k8s.io/v1."""
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
 
@@ -293,19 +300,23 @@ class EksGpuNodeGroupArgs(Checked):
     ] = False
     """Whether a pool that is replaced is deleted first; otherwise, it needs twice the quota."""
     device_plugin: Annotated[
-        Literal["nvidia", "none"],
+        Literal["nvidia", "dra", "none"],
         Sent("DaemonSet spec.template.spec.affinity"),
+        NotWith("karpenter", _NO_CLAIMS, but=("none",)),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
     """Which device plugin runs: NVIDIA's, in a DaemonSet of this stack or, with os `bottlerocket`,
     as a service of the host (`nvidia`), or one that you install (`none`), such as NVIDIA's GPU
-    Operator's; the driver and the container toolkit are in the image."""
+    Operator's; or NVIDIA's DRA driver in a DaemonSet of this stack (`dra`), from which pods get
+    GPUs by ResourceClaims. The driver and the container toolkit are in the image. `dra` needs
+    Kubernetes 1.34 or newer, os `al2023`, and equal `minNodes` and `maxNodes`."""
     sharing: Annotated[
         EksSharingArgs | None,
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
         never(device_plugin="none")(
             "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
         ),
+        NOT_SHARED,
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
     disk_size_gb: Annotated[
@@ -543,6 +554,7 @@ class EksGpuNodeGroupArgs(Checked):
             lambda: self._check_possible_with(cluster.scaler),
             lambda: self._check_images_on_local_disks(cluster.scaler),
             *([self._check_auto_mode] if auto_mode else []),
+            lambda: self._check_claims(cluster),
             lambda: check_iops(self.disk_size_gb, self.disk_throughput, self.disk_iops, most),
             *([] if self.fallback else [lambda: self._check_in(cluster, places)]),
         )
@@ -607,6 +619,34 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     @collected
+    def _check_claims(self, cluster: AnyEksClusterArgs) -> Iterator[Refusal]:
+        """docs.aws.amazon.com/eks/latest/userguide/device-management-nvidia-dra-device-plugin.html
+        and the sources of Cluster Autoscaler 1.36.1, read 2026-11-29."""
+        if self.device_plugin != "dra":
+            return
+        if cluster.version < _CLAIMS_SINCE:
+            yield refuse("devicePlugin")(
+                f"dra needs Kubernetes {_CLAIMS_SINCE} or newer, and cluster.version is "
+                f"{cluster.version}",
+                remedy="raise that, or set devicePlugin: nvidia",
+            )
+        if SCALERS[cluster.scaler].node_groups and self.min_nodes < self.max_nodes:
+            # cloudprovider/aws builds the template of an empty group without ResourceSlices
+            # (kubernetes/autoscaler issue 7799), with which processors/customresources compares a
+            # new node, before 1.36 also if the group has others.
+            yield refuse("minNodes", self.min_nodes)(
+                "must be maxNodes with devicePlugin dra: Cluster Autoscaler does not know which "
+                "devices the first node of a group has, and does not wait for those of a new one",
+                remedy=f"set it to {self.max_nodes}, or set devicePlugin: nvidia",
+            )
+        if self.os == "bottlerocket":
+            yield refuse("devicePlugin")(
+                "dra is supported only with os al2023: the DRA driver looks for NVIDIA's libraries "
+                "in directories that Bottlerocket does not have",
+                remedy="use os: al2023, or devicePlugin: nvidia",
+            )
+
+    @collected
     def _check_auto_mode(self) -> Iterator[Refusal]:
         for kind in self.instance_types:
             family = kind.partition(".")[0]
@@ -635,7 +675,10 @@ class EksGpuNodeGroupArgs(Checked):
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
         """The pool as pods and the GPU layer see it."""
-        accelerator = catalog.accelerator_label(self.gpu_model)
+        accelerator, claimed = (
+            catalog.accelerator_label(self.gpu_model),
+            self.device_plugin == "dra",
+        )
         # Cluster Autoscaler knows the first type only; Karpenter starts one that the pod fits on.
         row = SCALERS[scaler]
         cpu_millis, most, least = self._room(max if row.in_cluster else min)
@@ -654,8 +697,9 @@ class EksGpuNodeGroupArgs(Checked):
             labels={
                 POOL_LABEL: name,
                 names.GPU_PRESENT: "true",
-                # Cluster Autoscaler waits for the device plugin only on nodes with this label.
-                names.EKS_ACCELERATOR: accelerator,
+                # Cluster Autoscaler waits for the device plugin only on nodes with this label, and
+                # a node whose GPUs are claimed would never be ready to it.
+                **({} if claimed else {names.EKS_ACCELERATOR: accelerator}),
                 **self._discovered,
                 **self.labels,
             },
@@ -678,6 +722,7 @@ class EksGpuNodeGroupArgs(Checked):
             # Images of al2023 differ in what their NVIDIA runtime accepts (amazon-eks-ami issue
             # 2706); containerd has CDI enabled from Kubernetes 1.32 (nodeadm's template).
             cdi=self.os != "bottlerocket" or None,
+            device_class=names.GPU_CLASS if claimed else None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             driver_branch=None if row.serves_system else self._driver_branch,
         )

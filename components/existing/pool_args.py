@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Interval, MinLen
 
-from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
+from ..catalog import kubernetes as names
+from ..cluster import (
+    GPU_TAINT,
+    NOT_SHARED,
+    GpuPool,
+    ResolvedPool,
+    Sharing,
+    Taint,
+    Toleration,
+)
 from ..scalers import SCALERS
 from ..schema.effect import Sent, Silent
 from ..schema.limits import LABEL_VALUE, ExtendedResources, Hint, Labels
@@ -78,14 +87,18 @@ class ExistingGpuPoolArgs(Checked):
     tolerations: Annotated[Sequence[Toleration], Sent("Pod spec.tolerations[]")] = ()
     """Additional tolerations of pods on these nodes."""
     device_plugin: Annotated[
-        Literal["nvidia", "none"], Sent("DaemonSet spec.template.spec.affinity")
+        Literal["nvidia", "dra", "none"], Sent("DaemonSet spec.template.spec.affinity")
     ] = "nvidia"
-    """The device plugin: NVIDIA's in a DaemonSet of this stack (`nvidia`) or yours (`none`)."""
+    """What offers the GPUs to pods: NVIDIA's device plugin in a DaemonSet of this stack (`nvidia`),
+    NVIDIA's DRA driver in one (`dra`), from which pods get them by ResourceClaims, or your own
+    device plugin (`none`). `dra` needs Kubernetes 1.34 or newer, NVIDIA's driver 565 or newer in
+    `/` of the nodes, and containerd 2, or 1.7 with `enable_cdi`."""
     cdi: Annotated[
         bool,
         never(device_plugin="none")(
             "applies to this stack's device plugin; set devicePlugin: nvidia, or drop the key"
         ),
+        never(device_plugin="dra")("is how the DRA driver passes GPUs anyway; drop the key"),
         Sent("DaemonSet spec.template.spec.containers[].env[]"),
     ] = False
     """Whether this stack's device plugin passes GPUs to containerd by the Container Device
@@ -103,6 +116,7 @@ class ExistingGpuPoolArgs(Checked):
         never(device_plugin="none")(
             "is done by the device plugin; set devicePlugin: nvidia, or drop the key"
         ),
+        NOT_SHARED,
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
 
@@ -131,6 +145,7 @@ class ExistingGpuPoolArgs(Checked):
             else None,
             device_plugin=self.device_plugin == "nvidia",
             cdi=self.cdi or None,
+            device_class=names.GPU_CLASS if self.device_plugin == "dra" else None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
             runtime_class=self.runtime_class,
             extended_resources=dict(self.extended_resources) or None,

@@ -28,9 +28,11 @@ from ..catalog import data_sheets
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from . import fabric as networks
+from . import gpu_claims
 from .acceptance_args import FOLDER, GpuTestArgs, job_name
 from .acceptance_program.all_reduce import NODES_SECONDS
 from .acceptance_request import request
+from .auxiliary import declare_gpu_claim
 from .awaiting import awaited
 from .prerequisites import Prerequisites
 from .running import DISRUPTIONS_IGNORED, LATER, among_themselves, one_pod_a_node, staying
@@ -42,7 +44,7 @@ _POD_SECONDS = 1800
 
 def declare(args: GpuTestArgs, after: Prerequisites) -> None:
     """Declares the test of all its pools."""
-    GpuTest("gpu-test", args, cluster=after.cluster, opts=after.cluster.component_options)
+    GpuTest("gpu-test", args, after, opts=after.cluster.component_options)
 
 
 class GpuTest(pulumi.ComponentResource):
@@ -52,17 +54,17 @@ class GpuTest(pulumi.ComponentResource):
         self,
         name: str,
         args: GpuTestArgs,
+        after: Prerequisites,
         *,
-        cluster: Cluster,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gpu:AcceptanceTest", name, None, opts)
         for pool in args.pools:
-            self._job(args, cluster.pools[pool], cluster)
+            self._job(args, after.cluster.pools[pool], after)
         self.register_outputs({})
 
-    def _job(self, args: GpuTestArgs, pool: GpuPool, cluster: Cluster) -> None:
-        name = job_name(pool.name)
+    def _job(self, args: GpuTestArgs, pool: GpuPool, after: Prerequisites) -> None:
+        name, cluster = job_name(pool.name), after.cluster
         labels = {"app": name}
         metadata: ObjectMetaArgsDict = {"name": name, "namespace": args.namespace, "labels": labels}
         files = program(args, pool)
@@ -81,6 +83,10 @@ class GpuTest(pulumi.ComponentResource):
                     opts=cluster.options(self),
                 )
             )
+        before += declare_gpu_claim(
+            name, args.namespace, pool, args.gpus_on(pool),
+            cluster=cluster, parent=self, plugins=after.plugins,
+        )  # fmt: skip
         others = _others_seconds(args)
         kubernetes.batch.v1.Job(
             name,
@@ -186,11 +192,18 @@ def _pod_spec(
         # The program is mounted read-only.
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
-    limits, fabric = {pool.resource: str(gpus)}, {}
+    limits, fabric = gpu_claims.limits(pool, gpus), {}
     network = networks.network_parts(name, args.claimed(pool))
     volumes += cast(list[VolumeArgsDict], network.volumes)
     mounts += cast(list[VolumeMountArgsDict], network.mounts)
     command = networks.with_variables(args.claimed(pool), [args.python, "-m", "gpu_test"], args.env)
+    resources, of_pod = dict(network.resources), dict(network.spec)
+    if template := gpu_claims.template_name(name, pool, gpus):
+        resources["claims"] = [*resources.get("claims", ()), {"name": gpu_claims.CLAIM}]
+        of_pod["resourceClaims"] = [
+            *of_pod.get("resourceClaims", ()),
+            *gpu_claims.claims(template),
+        ]
     if args.nodes > 1:
         environment.append({"name": "MASTER_ADDR", "value": f"{name}-0.{name}"})
     if pool.fabric and (adapters := args.adapters(pool)):
@@ -223,7 +236,7 @@ def _pod_spec(
                 "resources": {
                     "requests": args.requests.quantities(),
                     "limits": limits,
-                    **cast(ResourceRequirementsArgsDict, network.resources),
+                    **cast(ResourceRequirementsArgsDict, resources),
                 },
                 "security_context": {"allow_privilege_escalation": False},
                 "termination_message_policy": "FallbackToLogsOnError",
@@ -231,5 +244,5 @@ def _pod_spec(
             }
         ],
         "volumes": volumes,
-        **cast(PodSpecArgsDict, network.spec),
+        **cast(PodSpecArgsDict, of_pod),
     }

@@ -1,16 +1,20 @@
-"""Declares what the pods of a stack may name: namespaces, service accounts, claims, files."""
+"""Declares what the pods of a stack may name: namespaces, service accounts, claims, files, and the
+templates of the claims for their GPUs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..access.service_accounts import BucketDriver, ServiceAccountArgs, bucket_claim
 from ..catalog import kubernetes as names
-from ..cluster import ClaimVolume, Cluster
+from ..cluster import ClaimVolume, Cluster, GpuPool
 from ..lifecycle.kept_disks import refusing_lost_disks
+from . import gpu_claims
 from .pod_args import Auxiliary, NamespaceArgs
 from .pod_parts import Contents, config_map_name
 from .volume_args import VolumeClaimArgs
@@ -280,4 +284,33 @@ def declare_files(
             opts=cluster.options(parent),
         )
         for volume, content in contents.items()
+    ]
+
+
+def declare_gpu_claim(
+    name: str,
+    namespace: str,
+    pool: GpuPool,
+    gpus: int,
+    *,
+    selectors: Sequence[str] = (),
+    cluster: Cluster,
+    parent: pulumi.Resource,
+    plugins: Sequence[pulumi.Resource],
+) -> list[pulumi.Resource]:
+    """Declares the template from which each pod of a workload gets its claim, if they claim their
+    GPUs. It depends on the driver, so that this outlives the pods: one with a claim ends only while
+    the driver runs on its node."""
+    template = gpu_claims.template_name(name, pool, gpus, selectors)
+    if template is None:
+        return []
+    return [
+        kubernetes.resource.v1.ResourceClaimTemplate(
+            template,
+            metadata={"name": template, "namespace": namespace, "labels": {"app": name}},
+            spec=cast(
+                ResourceClaimTemplateSpecArgsDict, gpu_claims.template(pool, gpus, selectors)
+            ),
+            opts=cluster.options(parent, depends_on=plugins),
+        )
     ]

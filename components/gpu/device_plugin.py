@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin, on the pools for which the stack has to install one.
+"""NVIDIA's device plugin or its DRA driver, on the pools for which the stack installs one.
 
 The manifest follows deployments/static/nvidia-device-plugin.yml of NVIDIA/k8s-device-plugin, in the
 version of `images.DEVICE_PLUGIN`, and for MIG and MPS its chart (read 2026-11-21).
@@ -23,6 +23,7 @@ from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from ..lifecycle.prefix import unique
+from . import dra_driver
 from .node_affinity import affinity_to
 from .sharing import (
     CONFIG_FILE,
@@ -45,7 +46,8 @@ _DRIVER_ROOT = "/driver-root"
 
 
 class DevicePlugin(pulumi.ComponentResource):
-    """One DaemonSet for the pools with whole GPUs, and one for each pool that shares its GPUs.
+    """One DaemonSet for the pools with whole GPUs, one for each pool that shares its GPUs, and one
+    for those whose GPUs pods claim: the DRA driver's.
 
     The names are fixed, and a pool's sharing is the config of its own DaemonSet: another number of
     replicas replaces the pod on a node, and never runs two plugins at the same time.
@@ -61,12 +63,14 @@ class DevicePlugin(pulumi.ComponentResource):
         for group in map(_unique, _groups(cluster.pools)):
             # A pool that starts sharing its GPUs leaves the common DaemonSet first.
             before: list[pulumi.Resource] = [*self.daemon_sets[:1]]
+            if group.claimed:
+                before = [*self.daemon_sets, *dra_driver.declare_access(cluster, self)]
             if group.config is not None:
                 before.append(self._config_map(group, cluster))
             if group.mps:
                 daemon = unique(f"{_MPS_NAME}-on-{group.pools[0].name}")
                 before.append(self._daemon_set(daemon, group, _mps_pod(group), cluster, before))
-            pod = _plugin_pod(group)
+            pod = _driver_pod(group) if group.claimed else _plugin_pod(group)
             self.daemon_sets.append(
                 self._daemon_set(group.name, group, pod, cluster, before, group.formerly)
             )
@@ -141,6 +145,10 @@ class _Group:
         return self.pools[0].driver_directory
 
     @property
+    def claimed(self) -> bool:
+        return self.pools[0].device_class is not None
+
+    @property
     def cdi(self) -> bool:
         return self.pools[0].cdi is True
 
@@ -161,7 +169,7 @@ class _Group:
 
 def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     """Groups with whole GPUs, by runtime class and CDI; then one for each pool that shares its
-    GPUs."""
+    GPUs; then one for all pools with the DRA driver."""
     served = [pool for pool in pools.values() if pool.device_plugin]
     whole: dict[str, list[GpuPool]] = {}
     # If all pools are alike, the name stays, and CDI only rolls the DaemonSet's pods.
@@ -171,25 +179,33 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
             name = _whole_names(pool)[-1 if mixed else 0]
             whole.setdefault(name, []).append(pool)
     shared = [pool for pool in served if pool.sharing is not None]
+    claimed = [pool for pool in pools.values() if pool.device_class is not None]
+    others = {f"{_NAME}-on-{pool.name}": [pool] for pool in shared}
+    if claimed:
+        others[dra_driver.NAME] = claimed
     # Only one DaemonSet can replace a former one.
     former = {
-        name: pool.name
-        for pool in reversed(shared)
-        for name in _whole_names(pool)
-        if name not in whole
+        name: owner
+        for owner, group in reversed(others.items())
+        for pool in group
+        for name in [*_whole_names(pool), f"{_NAME}-on-{pool.name}"]
+        if name not in whole and name not in others
     }
     # Sorted, so that a pool leaves the common DaemonSet before the one with CDI takes it.
-    return [
+    groups = [
         _Group(name=name, pools=group, formerly=[f"{_NAME}-on-{pool.name}" for pool in group])
         for name, group in sorted(whole.items())
     ] + [
         _Group(
-            name=f"{_NAME}-on-{pool.name}",
-            pools=[pool],
-            formerly=[name for name, owner in former.items() if owner == pool.name],
+            name=name,
+            pools=group,
+            formerly=[formerly for formerly, owner in former.items() if owner == name],
         )
-        for pool in shared
+        for name, group in others.items()
     ]
+    if groups and not claimed:
+        groups[0] = replace(groups[0], formerly=[*groups[0].formerly, dra_driver.NAME])
+    return groups
 
 
 def _unique(group: _Group) -> _Group:
@@ -204,8 +220,8 @@ def _whole_names(pool: GpuPool) -> list[str]:
     return [name, f"{name}-cdi"] if pool.cdi else [name]
 
 
-def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict:
-    """A pod with this container on every node of the group, and only there."""
+def _on_nodes_of(group: _Group, *containers: ContainerArgsDict) -> PodSpecArgsDict:
+    """A pod with these containers on every node of the group, and only there."""
     return {
         "priority_class_name": "system-node-critical",
         "runtime_class_name": group.runtime_class,
@@ -214,8 +230,12 @@ def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict
         # A tool that removes a startup taint may wait for the node's GPUs, or its DaemonSets.
         "tolerations": [{"operator": "Exists"}],
         "automount_service_account_token": False,
-        "containers": [container],
+        "containers": [*containers],
     }
+
+
+def _driver_pod(group: _Group) -> PodSpecArgsDict:
+    return {**_on_nodes_of(group), **dra_driver.driver_pod(), "runtime_class_name": None}
 
 
 def _plugin_pod(group: _Group) -> PodSpecArgsDict:

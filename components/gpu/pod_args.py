@@ -1,5 +1,6 @@
 """The settings of all pods on GPU nodes: image, resources, account, files, secrets."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -7,6 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Interval
 
 from ..access.service_accounts import ServiceAccountArgs
+from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import unknown
@@ -15,12 +17,14 @@ from ..schema.limits import (
     CONFIG_KEY,
     DNS_LABEL,
     IMAGE,
+    QUANTITY,
     SUBDOMAIN,
     UNIQUE,
     VARIABLE,
     Env,
     ExtendedResources,
     Hint,
+    matching,
 )
 from ..schema.refusal import Keys, Refusal, Refusals, refuse
 from ..schema.rules import Checked, rule
@@ -29,6 +33,42 @@ from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
 
 USER_MOST = 2**31 - 1
 """The maximum of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
+
+
+_SELECTORS = Sent("ResourceClaimTemplate spec.spec.devices.requests[].exactly.selectors[]")
+_PRODUCT = matching(
+    "part of a GPU's name; allowed: letters, digits, spaces, '-' and '.'",
+    re.compile(r"[A-Za-z0-9 .-]+"),
+)
+_CAPABILITY = matching('a compute capability such as "8.0"', re.compile(r"[0-9]{1,2}\.[0-9]"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSelectorArgs(Checked):
+    """The GPUs that a pod accepts, of those in a pool whose pods claim them: each that is set must
+    hold."""
+
+    product: Annotated[Annotated[str, _PRODUCT] | None, _SELECTORS] = None
+    """A part of the GPU's name as `nvidia-smi` prints it, such as `H100`."""
+    memory: Annotated[Annotated[str, QUANTITY] | None, _SELECTORS] = None
+    """The least memory of a GPU. What the driver reports is less than the name says: a T4 of 16 GB
+    has `15Gi`."""
+    compute_capability: Annotated[Annotated[str, _CAPABILITY] | None, _SELECTORS] = None
+    """The least CUDA compute capability, in quotes: `"8.0"`."""
+
+    @property
+    def expressions(self) -> list[str]:
+        """The conditions in CEL, with the attributes of NVIDIA's DRA driver."""
+        of = f"['{names.GPU_CLASS}']"
+        capability = f"device.attributes{of}.cudaComputeCapability"
+        return [
+            *([f"device.attributes{of}.productName.contains('{self.product}')"]
+              if self.product else []),
+            *([f"device.capacity{of}.memory.compareTo(quantity('{self.memory}')) >= 0"]
+              if self.memory else []),
+            *([f"{capability}.compareTo(semver('{self.compute_capability}.0')) >= 0"]
+              if self.compute_capability else []),
+        ]  # fmt: skip
 
 
 _EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
@@ -147,6 +187,10 @@ class PodArgs(Checked):
     """Extended resources besides GPUs that a pod has, of those in `extendedResources` of its pool,
     and how many of each: `{ rdma/hca: 1 }`."""
 
+    gpu_selector: GpuSelectorArgs | None = None
+    """Which of the pool's GPUs a pod accepts, on a pool with `devicePlugin: dra`; by default, any.
+    """
+
     @rule
     def _check_variables(self) -> Iterator[Refusal]:
         # Kubernetes merges variables by name: the API server refuses two of one name.
@@ -175,8 +219,27 @@ class PodArgs(Checked):
     def check_node(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)
+        self._check_selector(pool, gpus)
         self._check_extended(pool)
         self._check_disk(pool)
+
+    @property
+    def selectors(self) -> list[str]:
+        """The conditions for its GPUs, in CEL; empty without any."""
+        return self.gpu_selector.expressions if self.gpu_selector else []
+
+    def _check_selector(self, pool: GpuPool, gpus: int) -> None:
+        """Raises ValueError for a selector of GPUs that the pod does not claim."""
+        if self.gpu_selector is None:
+            return
+        if pool.device_class is None:
+            raise refuse("gpuSelector")(
+                f"chooses among GPUs that pods claim, and those of pool {pool.name} request a "
+                "number of them",
+                remedy="drop the key, or use a pool with devicePlugin: dra",
+            )
+        if not gpus:
+            raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
 
     def _check_extended(self, pool: GpuPool) -> None:
         """Raises ValueError for more of an extended resource than a node of `pool` offers."""

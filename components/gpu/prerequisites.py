@@ -16,6 +16,7 @@ class Prerequisites:
     queues: Sequence[pulumi.Resource] = ()
     """The controllers and queues for jobs, without which a job with a queue never starts."""
     plugins: Sequence[pulumi.Resource] = ()
-    """Device plugins. A pod that the kubelet refuses during a replacement is not recreated."""
+    """Device plugins and the DRA driver. A pod that the kubelet refuses during a replacement is not
+    recreated, and one with a claim ends only while the driver runs."""
     auxiliary: Sequence[pulumi.Resource] = ()
     """The service accounts and claims that pods may name."""

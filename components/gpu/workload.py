@@ -10,6 +10,7 @@ from pulumi_kubernetes.core.v1 import (
     ContainerArgsDict,
     EmptyDirVolumeSourceArgsDict,
     EnvVarArgsDict,
+    PodResourceClaimArgsDict,
     PodSpecArgsDict,
     PodTemplateSpecArgsDict,
     ProbeArgsDict,
@@ -22,7 +23,8 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from ..kube import quantity
-from .auxiliary import ROOT, declare_files
+from . import gpu_claims
+from .auxiliary import ROOT, declare_files, declare_gpu_claim
 from .awaiting import awaited
 from .pod_parts import PodParts, contents_of, pod_parts
 from .prerequisites import Prerequisites
@@ -105,7 +107,11 @@ class GpuWorkload(pulumi.ComponentResource):
             *(plugins if args.kind == "pod" else ()),
             *(auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
-        ]
+            *declare_gpu_claim(
+                name, args.namespace, pool, args.gpus,
+                selectors=args.selectors, cluster=cluster, parent=self, plugins=plugins,
+            ),
+        ]  # fmt: skip
         options = cluster.options(self, depends_on=before, holds_disk=bool(args.claims))
         match args.kind:
             case "deployment":
@@ -182,6 +188,8 @@ def pod_spec(
 ) -> PodSpecArgsDict:
     """The pod spec for `args`; `container`: its container's name, ports and probes."""
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
+    name = str(container["name"])
+    template = gpu_claims.template_name(name, pool, args.gpus, args.selectors)
     # The SDK also accepts the API's own spelling; its types only have snake_case.
     volumes: list[VolumeArgsDict] = [
         *([memory] if memory else []),
@@ -215,6 +223,9 @@ def pod_spec(
             }
         ],
         "volumes": volumes or None,
+        "resource_claims": cast(list[PodResourceClaimArgsDict], gpu_claims.claims(template))
+        if template
+        else None,
     }
 
 
@@ -235,8 +246,10 @@ def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
 
 
 def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
-    limits = args.limits.quantities()
-    if args.gpus:
-        # As a limit: for an extended resource, Kubernetes copies the request from there.
-        limits[pool.resource] = str(args.gpus)
-    return {"requests": args.requests.quantities(), "limits": limits | args.extended(pool)[0]}
+    limits = args.limits.quantities() | gpu_claims.limits(pool, args.gpus)
+    claimed = args.gpus and pool.device_class
+    return {
+        "requests": args.requests.quantities(),
+        "limits": limits | args.extended(pool)[0],
+        "claims": [{"name": gpu_claims.CLAIM}] if claimed else None,
+    }

@@ -1,9 +1,11 @@
-"""The pods that provide a node's GPUs: installers of NVIDIA's driver, and its device plugin.
+"""The pods that provide a node's GPUs: installers of NVIDIA's driver, its device plugin, and its
+DRA driver.
 
 Many DaemonSets are privileged and called a driver (those of storage), and every device plugin
 mounts the kubelet's directory of sockets (also those of network adapters). The name of the
 container or of its image tells them apart. Names are from Google's container-engine-accelerators,
-GKE's own add-ons, NVIDIA's GPU operator and k8s-device-plugin (read 2026-11-21).
+GKE's own add-ons, NVIDIA's GPU operator and k8s-device-plugin (read 2026-11-21), and
+dra-driver-nvidia-gpu v0.4.1.
 """
 
 import re
@@ -14,6 +16,8 @@ from .partial import UNKNOWN, all_of, any_of, each, get
 
 PLUGIN_SOCKETS: Final = "/var/lib/kubelet/device-plugins"
 """The directory on the node in which a device plugin registers with the kubelet."""
+DRA_SOCKETS: Final = "/var/lib/kubelet/plugins_registry"
+"""The directory on the node in which a DRA driver registers with the kubelet."""
 _COS_DRIVER: Final = "/home/kubernetes/bin/nvidia"
 _DRIVER_NAME: Final = re.compile(r"nvidia-(gpu-)?driver(-installer|-ctr|-daemonset)?")
 _DRIVER_IMAGE: Final = re.compile(
@@ -22,6 +26,11 @@ _DRIVER_IMAGE: Final = re.compile(
 )
 _PLUGIN_NAME: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr|-daemonset)?")
 _PLUGIN_IMAGE: Final = re.compile(r"(.*/)?(nvidia/k8s-device-plugin|nvidia-(gpu-)?device-plugin)")
+
+
+_DRA_IMAGE: Final = re.compile(r"(.*/)?(k8s-dra-driver-gpu|dra-driver-nvidia-gpu)")
+_DRA_CONTAINER: Final = "gpus"
+"""The driver's other container only serves compute domains, and publishes no GPUs."""
 
 
 def installs_driver(spec: Mapping[str, Any]) -> bool | None:
@@ -53,12 +62,28 @@ def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "oth
 
 def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:
     """Whether a pod with this spec registers NVIDIA's GPUs with the kubelet; None if not known."""
-    sockets = any_of(
-        None if path is UNKNOWN else str(path).rstrip("/") == PLUGIN_SOCKETS
+    theirs = _any_container(spec, lambda part: _runs(part, _PLUGIN_NAME, _PLUGIN_IMAGE))
+    return all_of([_mounts(spec, PLUGIN_SOCKETS), theirs])
+
+
+def is_dra_driver(spec: Mapping[str, Any]) -> bool | None:
+    """Whether a pod with this spec is NVIDIA's DRA driver of a node, from which pods claim GPUs;
+    None if not known."""
+    theirs = _any_container(
+        spec,
+        lambda part: all_of([
+            _is(get(part, "name"), _DRA_CONTAINER),
+            _fits(_image(part), _DRA_IMAGE),
+        ]),
+    )  # fmt: skip
+    return all_of([_mounts(spec, DRA_SOCKETS), theirs])
+
+
+def _mounts(spec: Mapping[str, Any], directory: str) -> bool | None:
+    return any_of(
+        None if path is UNKNOWN else str(path).rstrip("/") == directory
         for path in (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
     )
-    theirs = _any_container(spec, lambda part: _runs(part, _PLUGIN_NAME, _PLUGIN_IMAGE))
-    return all_of([sockets, theirs])
 
 
 def host_paths(spec: Mapping[str, Any]) -> set[str]:
@@ -73,11 +98,13 @@ def _any_container(spec: Mapping[str, Any], verdict: Callable[[Any], bool | None
 
 
 def _runs(container: Any, name: re.Pattern[str], image: re.Pattern[str]) -> bool | None:
-    its_image = get(container, "image")
-    return any_of([
-        _fits(get(container, "name"), name),
-        _fits(_repository(its_image) if isinstance(its_image, str) else its_image, image),
-    ])  # fmt: skip
+    return any_of([_fits(get(container, "name"), name), _fits(_image(container), image)])
+
+
+def _image(container: Any) -> Any:
+    """The image's repository, or that it is not known."""
+    image = get(container, "image")
+    return _repository(image) if isinstance(image, str) else image
 
 
 def _fits(word: Any, pattern: re.Pattern[str]) -> bool | None:

@@ -51,6 +51,7 @@ from .model import Settings
 from .remaining import Remaining, steps
 from .teams import check_priorities, in_team, queues_of, read_cluster, read_teams, with_namespaces
 from .validate import (
+    check_claimed,
     check_cuda,
     check_groups,
     check_names,
@@ -389,6 +390,7 @@ def _with_blocks(
     check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
     check_namespaces(settings)
     check_teams(settings)
+    check_claimed(settings)
     check_scaling(settings)
     check_cuda(settings)
     check_groups(settings)

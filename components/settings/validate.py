@@ -118,6 +118,27 @@ def check_scaling(settings: Settings[Any]) -> None:
             at((path, "scaling"), scaling.check_zero, int(version[1]) if version else 0)
 
 
+@collected
+def check_claimed(settings: Settings[Any]) -> Iterator[Refusal]:
+    """Refuses queues and teams together with pools whose GPUs pods claim: Kueue counts claims only
+    behind a gate, DynamicResourceAllocation, which is off by default in `images.KUEUE`, and the
+    teams' policies and quotas do not."""
+    claimed = {name for name, pool in settings.pools.items() if pool.pool.device_class}
+    queues = settings.batch.queues if settings.batch else {}
+    for name, queue in queues.items():
+        key, team = queue.key(name, "pools"), isinstance(queue, TeamQueue)
+        for pool in sorted(claimed if team else claimed & {*queue.pools}):
+            claimed.discard(pool)
+            what = "quotas and policies of teams" if team else f"queue {name}"
+            way = "drop teams" if team else f"drop the pool from {key}"
+            verb = "count" if team else "counts"
+            yield refuse((f"{NAMESPACE}:gpuPools", pool, "devicePlugin"))(
+                f"dra is not possible here: the {what} {verb} GPUs that pods request, not those "
+                "that they claim",
+                remedy=f"set devicePlugin: nvidia, or {way}",
+            )
+
+
 def _cuda_mismatches(settings: Settings[Any]) -> Iterator[tuple[str, str, cuda.Mismatch]]:
     """The key and the image of each entry with GPUs whose image does not fit its pool's driver or
     GPUs, and why."""

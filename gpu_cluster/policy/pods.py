@@ -8,6 +8,7 @@ from typing import Any
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.kube import gpu_daemons, quantity, selectors, taints
+from gpu_cluster.components.kube.partial import any_of
 from gpu_cluster.policy.pool import Pool
 from gpu_cluster.policy.reading import UNKNOWN, Resource, each, entries, get
 
@@ -133,14 +134,20 @@ def gpus_in(container: Any, part: str) -> Mapping[str, Any] | None:
 
 
 def asks_for_gpu(pods: Pods) -> bool | None:
-    """Whether a container has GPUs in its limits; None if that is not known."""
+    """Whether a container has GPUs in its limits; None if that is not known, or the pod claims
+    devices, which may be GPUs."""
     limits = [gpus_in(container, "limits") for container in pods.containers]
     if any(
         limit and any(quantity.or_none(amount) != 0 for amount in limit.values())
         for limit in limits
     ):
         return True
-    return None if any(limit is None for limit in limits) else False
+    return None if claims_devices(pods) or any(limit is None for limit in limits) else False
+
+
+def claims_devices(pods: Pods) -> bool:
+    """Whether the pods have ResourceClaims."""
+    return get(pods.spec, "resourceClaims") is not None
 
 
 def tolerates(pods: Pods, taint: Any) -> bool | None:
@@ -168,8 +175,10 @@ def installs_driver(pods: Pods) -> bool | None:
 
 
 def plugs_devices(pods: Pods) -> bool | None:
-    """Whether it is a DaemonSet that registers NVIDIA's GPUs with the kubelet; None: not known."""
-    return pods.kind == "DaemonSet" and gpu_daemons.is_device_plugin(pods.spec)
+    """Whether it is a DaemonSet that registers NVIDIA's GPUs with the kubelet, or publishes them to
+    be claimed; None: not known."""
+    known = (gpu_daemons.is_device_plugin(pods.spec), gpu_daemons.is_dra_driver(pods.spec))
+    return pods.kind == "DaemonSet" and any_of(known)
 
 
 def variables(pods: Pods) -> Iterator[tuple[Any, str, Any]]:

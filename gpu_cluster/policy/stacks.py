@@ -8,6 +8,7 @@ from gpu_cluster.policy.ceiling import Word, confirmed_for, judged
 from gpu_cluster.policy.clouds import pools_of, software
 from gpu_cluster.policy.pods import (
     asks_for_gpu,
+    claims_devices,
     installs_driver,
     plugs_devices,
     pods_of,
@@ -15,23 +16,27 @@ from gpu_cluster.policy.pods import (
     tolerates,
 )
 from gpu_cluster.policy.pool import Pool
-from gpu_cluster.policy.reading import Resource, number
+from gpu_cluster.policy.reading import Resource, get, number
 
 Finding = tuple[str, Resource | None]
 """A message, and the resource that it is about; None means the whole stack."""
 
 
 def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
-    """A pod that requests GPUs tolerates the taints of the pool that it selects."""
+    """A pod that requests or claims GPUs tolerates the taints of the pool that it selects."""
     pools = [pool for pool in pools_of(resources) if pool.gpu]
     if not pools:
         return
     for resource in resources:
         for pods in pods_of(resource):
-            if pods.kind == "DaemonSet" or not asks_for_gpu(pods):
+            asks = asks_for_gpu(pods)
+            claims = claims_devices(pods) and get(pods.spec, "nodeSelector") is not None
+            if pods.kind == "DaemonSet" or not (asks or claims):
                 continue
             verdicts = [(pool, reaches(pods, pool)) for pool in pools]
             if all(verdict is False for _, verdict in verdicts):
+                if not asks:
+                    continue
                 yield (
                     f"{pods.title} requests a GPU but selects no GPU pool of the stack, which has "
                     f"{', '.join(pool.name for pool in pools)}; select one by its labels",

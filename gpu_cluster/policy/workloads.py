@@ -117,7 +117,7 @@ def kubeconfig(resource: Resource, *, commands: Sequence[str]) -> Iterator[str]:
 
 
 def _goes_to_gpus(pods: Pods) -> bool:
-    if pods.kind == "DaemonSet" or get(pods.spec, "resourceClaims") is not None:
+    if pods.kind == "DaemonSet":
         return False
     return any(
         get(toleration, "key") == names.GPU_RESOURCE

@@ -278,6 +278,12 @@ class Sandbox:
             refusals=dict(self.nodes.refusals),
             waiting=dict(self.nodes.waiting),
             sharing=dict(self.nodes.sharing),
+            device_classes=[
+                item["metadata"]["name"] for item in self.cluster_cache.all("DeviceClass")
+            ],
+            claim_templates={
+                full_name(item): item for item in self.cluster_cache.all("ResourceClaimTemplate")
+            },
         )
 
     def _start_providers(self) -> dict[str, int]:

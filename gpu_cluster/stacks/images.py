@@ -45,6 +45,8 @@ def references(settings: Settings[Any]) -> Iterator[str]:
     pools = [resolved.pool for resolved in settings.pools.values()]
     if any(pool.device_plugin for pool in pools):
         yield images.DEVICE_PLUGIN.reference
+    if any(pool.device_class for pool in pools):
+        yield images.DRA_DRIVER.reference
     for pool in pools:
         if pool.installer:
             yield images.PAUSE.reference

@@ -26,7 +26,7 @@ OUTPUTS: Mapping[str, str] = {
 _OWN: Mapping[str, str] = {
     "nodeSelector": "Schedules a pod on this pool and on no other.",
     "tolerations": "Let a pod run in spite of the pool's taints.",
-    "resource": "The resource that a pod requests in its limits.",
+    "resource": "The resource that a pod requests in its limits; null if it claims its GPUs.",
     "allocatablePerNode": "Units of that resource on one node once driver and plugin run; for "
     "shared GPUs, the shares.",
     "gpusPerPod": "Numbers of that resource that one pod may request.",

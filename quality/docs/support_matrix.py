@@ -91,6 +91,8 @@ def _drivers() -> Iterator[tuple[str, ...]]:
 def _plugin(other: str, pool: GpuPool) -> str:
     if pool.device_plugin:
         return "NVIDIA's, in a DaemonSet of this stack"
+    if pool.device_class:
+        return "none: NVIDIA's DRA driver, in a DaemonSet of this stack"
     return "somebody else's" if pool.left_to_others else other
 
 

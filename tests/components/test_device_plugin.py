@@ -122,7 +122,7 @@ def test_a_pool_alone_that_begins_or_ends_sharing_replaces_its_daemon_set() -> N
     sharing = Sharing(strategy="time-slicing", replicas=2)
     whole, shares = "nvidia-device-plugin", "nvidia-device-plugin-on-one"
     begins = declare(pool("one", sharing=sharing, cdi=True)).one(DAEMON_SET, shares)
-    assert begins.former_names == {whole, f"{whole}-cdi"}
+    assert begins.former_names == {whole, f"{whole}-cdi", "nvidia-dra-driver"}
     assert begins.delete_before_replace
     assert shares in declare(pool("one")).one(DAEMON_SET, whole).former_names
     # Another pool keeps the common one, which then lets go of the nodes first.

@@ -3,6 +3,7 @@
 `rehearsal.plugins.kubernetes.api_error` says why this is not the official client.
 """
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,7 +26,18 @@ class Api:
     def __init__(self, endpoint: str, ca: Path, token: str) -> None:
         self._base = f"https://{endpoint}"
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._pool = urllib3.PoolManager(maxsize=16, ca_certs=str(ca), retries=False)
+        self._pool = urllib3.PoolManager(maxsize=24, ca_certs=str(ca), retries=False)
+
+    def as_pod_of(self, account: str, node: str) -> "Api":
+        """The access of a pod with this service account, `namespace:name`, on this node, as the API
+        server sees its token."""
+        other = copy.copy(self)
+        own = {
+            "Impersonate-User": f"system:serviceaccount:{account}",
+            "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": node,
+        }
+        vars(other)["_headers"] = {**self._headers, **own}
+        return other
 
     def get(self, path: str, **query: str) -> Object:
         """Returns an object or a list; `path` starts with `/api`."""

@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 from gpu_cluster.rehearsal.control_plane.pods import (
+    CLAIMED,
     allocatable_gpus,
     full_name,
     gpus_asked,
@@ -24,6 +25,8 @@ KINDS = {
     "Job": "/apis/batch/v1/jobs",
     "ConfigMap": "/api/v1/configmaps",
     "Event": "/api/v1/events",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/resourceclaimtemplates",
     "Service": "/api/v1/services",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
@@ -51,7 +54,25 @@ class ClusterCache:
     def all(self, kind: str) -> list[dict[str, Any]]:
         """The objects of a kind of `KINDS`."""
         with self._lock:
-            return list(self._items[kind].values())
+            items = list(self._items[kind].values())
+            return [self._counted(item) for item in items] if kind == "Pod" else items
+
+    def _counted(self, pod: dict[str, Any]) -> dict[str, Any]:
+        """The pod, with the number of GPUs that it claims."""
+        claims = pod["spec"].get("resourceClaims")
+        if not claims:
+            return pod
+        names = (claim.get("resourceClaimTemplateName") for claim in claims)
+        space, templates = pod["metadata"]["namespace"], self._items["ResourceClaimTemplate"]
+        found = [templates[path] for name in names if (path := f"{space}/{name}") in templates]
+        requests = [
+            request["exactly"]
+            for template in found
+            for request in template["spec"]["spec"]["devices"]["requests"]
+            if request.get("exactly", {}).get("deviceClassName", "").endswith("nvidia.com")
+        ]
+        count = sum(int(request.get("count", 1)) for request in requests)
+        return {**pod, "spec": {**pod["spec"], CLAIMED: count}} if count else pod
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
@@ -129,7 +150,7 @@ class ClusterCache:
             full_name(pod),
             now,
             workload=workload(pod),
-            gpus=gpus_asked(pod["spec"]),
+            gpus=gpus_asked(self._counted(pod)["spec"]),
             node=pod["spec"].get("nodeName"),
             part=part(pod),
         )

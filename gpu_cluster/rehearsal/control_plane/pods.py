@@ -8,6 +8,10 @@ from gpu_cluster.components.kube.requests import requests
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
+CLAIMED = "rehearsal/claimed-gpus"
+"""Key of a pod's spec, as `ClusterCache` has it: the GPUs that its claims ask for."""
+PUBLISHED = "rehearsal/published-gpus"
+"""Annotation of a node: the GPUs in its ResourceSlices, which are other objects."""
 STARTING = {
     "key": "node.cloudprovider.kubernetes.io/uninitialized",
     "value": "true",
@@ -49,13 +53,15 @@ def workload(pod: Object) -> str:
 
 
 def gpus_asked(spec: Object) -> int:
-    """The `nvidia.com/gpu` that the scheduler reserves for a pod with this spec."""
-    return int(requests(spec).get(GPU, 0))
+    """The GPUs that the scheduler reserves for a pod with this spec: as `nvidia.com/gpu`, or, of a
+    pod from `ClusterCache`, by its claims."""
+    return int(requests(spec).get(GPU, 0)) + int(spec.get(CLAIMED, 0))
 
 
 def allocatable_gpus(node: Object) -> int:
-    """The `nvidia.com/gpu` currently allocatable on a node."""
-    return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
+    """The GPUs that a node offers now: as `nvidia.com/gpu`, or in its ResourceSlices."""
+    published = (node["metadata"].get("annotations") or {}).get(PUBLISHED, 0)
+    return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0)) + int(published)
 
 
 def phase(pod: Object) -> str:
@@ -84,6 +90,11 @@ def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
 def is_device_plugin(pod: Mapping[str, Any]) -> bool:
     """Whether the pod registers NVIDIA's GPUs with the kubelet."""
     return gpu_daemons.is_device_plugin(pod["spec"]) is True
+
+
+def is_dra_driver(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod publishes its node's GPUs, so that pods can claim them."""
+    return gpu_daemons.is_dra_driver(pod["spec"]) is True
 
 
 def serves_efa(pod: Mapping[str, Any]) -> bool:
@@ -135,7 +146,7 @@ def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
     """Which part of a node's GPUs the pod (or pod template) provides."""
     if installs_driver_on(pod):
         return "driver"
-    return "plugin" if is_device_plugin(pod) else None
+    return "plugin" if is_device_plugin(pod) or is_dra_driver(pod) else None
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:

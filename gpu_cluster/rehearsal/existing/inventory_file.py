@@ -170,7 +170,8 @@ def with_gpus(
         fitting = (
             name
             for name, pool in pools.items()
-            if pool.pool.device_plugin and pool.args.node_selector.items() <= labels.items()
+            if pool.pool.device_plugin or pool.pool.device_class
+            if pool.args.node_selector.items() <= labels.items()
         )
         if "gpus" in machine or (pool := next(fitting, None)) is None:
             found.append(machine)

@@ -8,12 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.pods import installs_driver_on, is_device_plugin, is_ready
+from gpu_cluster.components.kube.gpu_daemons import host_paths
+from gpu_cluster.rehearsal.control_plane.pods import (
+    installs_driver_on,
+    is_device_plugin,
+    is_dra_driver,
+    is_ready,
+)
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
 
 CLOUD_SECONDS = 1.0
 """How long after the node is ready the cloud's driver and plugin run; in a cloud, minutes."""
 
+_DRA = ", a DRA driver"
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 _SIZES_OF_2025_04 = """
     1g.5gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb 1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb 1g.18gb
@@ -69,12 +76,34 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
                 crashing.append(f"{_name(pod)}, {fault}")
             else:
                 plugins.append(_name(pod))
+        if is_dra_driver(pod):
+            if fault := dra_fault(pod["spec"]):
+                crashing.append(f"{_name(pod)}, {fault}")
+            else:
+                plugins.append(f"{_name(pod)}{_DRA}")
     return GpuParts(
         drivers=tuple(drivers),
         plugins=tuple(plugins),
         misfits=tuple(misfits),
         crashing=tuple(crashing),
     )
+
+
+def dra_fault(spec: Mapping[str, Any]) -> str:
+    """Why NVIDIA's DRA driver does not start, or its claims never work; empty if they do
+    (dra-driver-nvidia-gpu v0.4.1, cmd/gpu-kubelet-plugin/main.go; the kubelet's and the container
+    runtime's directories)."""
+    (container,) = (part for part in spec["containers"] if part["name"] == "gpus")
+    given = {variable["name"] for variable in container.get("env") or []}
+    if missing := sorted({"NODE_NAME", "IMAGE_NAME"} - given):
+        return f"which ends at once: it needs {' and '.join(missing)}"
+    if not (container.get("securityContext") or {}).get("privileged"):
+        return "which is not privileged and cannot open the GPUs"
+    mounted = host_paths(spec)
+    for path in ("/var/lib/kubelet/plugins", "/var/run/cdi"):
+        if path not in mounted:
+            return f"which does not mount {path} of the host"
+    return ""
 
 
 def _variable_fault(spec: Mapping[str, Any]) -> str:
@@ -137,8 +166,10 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
     found = []
     for what, doers in (("driver installers", parts.drivers), ("device plugins", parts.plugins)):
         if len(doers) > 1:
+            mixed = len({doer.endswith(_DRA) for doer in doers}) > 1
+            twice = "owners of its GPUs, which would give one to two pods" if mixed else what
             found.append(
-                f"pool {group.name}: node {node} has two {what}: {' and '.join(sorted(doers))}"
+                f"pool {group.name}: node {node} has two {twice}: {' and '.join(sorted(doers))}"
             )
     found += [
         f"pool {group.name}: {pod} installs a driver for another node image than the "

@@ -5,12 +5,14 @@ a pod can ever run on a node of some shape. Pod affinity, ports and volumes are 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpu_cluster.components.kube import quantity, selectors
 from gpu_cluster.components.kube.partial import each, get
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.components.kube.taints import keeps_away, tolerated
+from gpu_cluster.rehearsal.control_plane.pods import GPU, PUBLISHED
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
@@ -28,6 +30,16 @@ def shape_of(node: Mapping[str, Any]) -> NodeTemplate:
         ),
         capacity=dict(node["status"].get("allocatable", {})),
     )
+
+
+def offered(node: Mapping[str, Any]) -> NodeTemplate:
+    """The shape of an existing node, in which GPUs that pods claim count like others."""
+    shape = shape_of(node)
+    count = int((node["metadata"].get("annotations") or {}).get(PUBLISHED, 0))
+    if not count:
+        return shape
+    capacity = {**shape.capacity, GPU: str(count)}
+    return replace(shape, capacity=capacity, devices={"gpu.nvidia.com": count})
 
 
 def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:

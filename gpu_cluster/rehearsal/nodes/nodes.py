@@ -25,12 +25,14 @@ from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControl
 from gpu_cluster.rehearsal.control_plane.pods import (
     EFA,
     GPU,
+    PUBLISHED,
     allocatable_gpus,
     claims_efa,
     full_name,
     holds,
     installs_gib,
     is_device_plugin,
+    is_dra_driver,
     is_ready,
     is_starting,
     second_efa_plugin,
@@ -61,6 +63,7 @@ from gpu_cluster.rehearsal.nodes.node_registration import (
 from gpu_cluster.rehearsal.nodes.pod_networks import NETWORKS, PodNetworks
 from gpu_cluster.rehearsal.nodes.queued import QueuedNodes
 from gpu_cluster.rehearsal.nodes.recycler import Recycler
+from gpu_cluster.rehearsal.nodes.resource_slices import SLICES, publish, withdraw
 from gpu_cluster.rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
 from gpu_cluster.rehearsal.nodes.zones import Zones
@@ -80,7 +83,6 @@ from gpu_cluster.rehearsal.simulators.cloud import (
 )
 
 TICK_SECONDS = 0.25
-_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com/compute-class"
 
 
@@ -169,7 +171,9 @@ class Nodes:
         self._offered: dict[str, int] = {}
         """Node -> the number of GPUs it was last given."""
         self._published: set[str] = set()
-        """Nodes whose ResourceSlice has been published."""
+        """Nodes whose ResourceSlice of network interfaces has been published."""
+        self._claimable: dict[str, int] = {}
+        """Node -> the number of GPUs in its ResourceSlice."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._attempts: dict[str, int] = {}
         """Pool whose machines another owner launches -> how many of its attempts are recorded."""
@@ -665,6 +669,7 @@ class Nodes:
             self._offers(name, group, allocatable_gpus(node))
             return
         has, sharing = int(group.node.capacity.get(GPU, 0)), group.sharing
+        driver: Object | None = None
         if not holds(node, "Ready"):
             self._ready_since.pop(name, None)
             due = False
@@ -681,6 +686,7 @@ class Nodes:
         if due:
             pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
             plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]
+            driver = next((pod for pod in pods if is_dra_driver(pod) and is_ready(pod)), None)
             if plugins and group.plugin == "pod":
                 sharing = self._reader.of(plugins[0], pods)
                 has *= sharing.replicas
@@ -691,7 +697,11 @@ class Nodes:
             due = parts.complete and not sharing.fault
         self.sharing[name] = sharing
         wanted = has if due else 0
-        allocatable = allocatable_gpus(node)
+        claimed = driver is not None or self._claimable.get(name, 0) > 0
+        if claimed:
+            self._publish(node, group, driver, wanted)
+            wanted = 0
+        allocatable = int(node["status"].get("allocatable", {}).get(GPU, 0))
         capacity = node["status"].get("capacity", {})
         if allocatable == wanted and (wanted or GPU not in capacity):
             return
@@ -699,12 +709,48 @@ class Nodes:
         rest = {key: amount for key, amount in group.node.capacity.items() if key != EFA}
         size = {**rest, GPU: quantity} if not allocatable else {GPU: quantity}
         # Recorded first: a pod may be seen with a GPU before the response arrives.
-        self._offers(name, group, wanted)
+        if not claimed:
+            self._offers(name, group, wanted)
         self._api.patch(
             f"/api/v1/nodes/{name}/status",
             {"status": {"capacity": size, "allocatable": size}},
             STRATEGIC,
         )
+
+    def _publish(
+        self, node: Mapping[str, Any], group: NodeGroup, driver: Object | None, gpus: int
+    ) -> None:
+        """Publishes the node's GPUs as the DRA driver in this pod does, and withdraws them once it
+        is gone."""
+        name = node["metadata"]["name"]
+        count = gpus if driver is not None else 0
+        if self._claimable.get(name, 0) == count:
+            return
+        if driver is not None and count:
+            account = f"{driver['metadata']['namespace']}:{driver['spec']['serviceAccountName']}"
+            try:
+                publish(self._api, account, dict(node), group.gpu_model, count)
+            except ApiError as error:
+                if error.status not in (403, 422):  # no right, or refused by an admission policy
+                    raise
+                self._event_log.finding(
+                    group.name,
+                    f"pool {group.name}: {full_name(driver)} cannot publish the GPUs of node "
+                    f"{name}: {error}",
+                )
+                return
+            if karpenters(node) and group.template.devices == {} and group.machines is None:
+                self._event_log.finding(
+                    group.name,
+                    f"pool {group.name}: node {name} would not have started: to the autoscaler, a "
+                    "node there offers no devices that pods could claim",
+                )
+        else:
+            withdraw(self._api, name)
+        self._claimable[name] = count
+        self._offers(name, group, count)
+        value = str(count) if count else None
+        self._api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {PUBLISHED: value}}})
 
     def _adapters(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Adds the node's Elastic Fabric Adapters while AWS's device plugin is ready on it."""
@@ -736,7 +782,7 @@ class Nodes:
             self._published.add(name)
             owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": metadata["uid"]}
             count = sum(group.node.devices.values())
-            self._api.apply(f"{_SLICES}/{name}-dra.net", {
+            self._api.apply(f"{SLICES}/{name}-dra.net", {
                 "apiVersion": "resource.k8s.io/v1",
                 "kind": "ResourceSlice",
                 "metadata": {"name": f"{name}-dra.net", "ownerReferences": [owner]},

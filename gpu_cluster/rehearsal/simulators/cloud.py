@@ -232,6 +232,8 @@ class NodeGroup:
     """Whether its only node is a machine with its own kubelet and the group's name."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
+    gpu_model: str = "H100"
+    """Their model; for machines that an inventory describes, which does not name it, this one."""
     instances: tuple[str, ...] | None = None
     """Provider IDs (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None if the
     cloud names no machine before its node exists."""

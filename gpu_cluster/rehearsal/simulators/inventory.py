@@ -166,7 +166,9 @@ def _with_plugins(
 ) -> tuple[list[Machine], list[str]]:
     """The machines, each with `devicePlugin`: if an inventory does not set it, `devicePlugin: none`
     of a pool means that another owner's plugin runs there."""
-    own = [name for name, pool in pools.items() if not pool.pool.device_plugin]
+    own = [
+        name for name, pool in pools.items() if "device plugin" in (pool.pool.left_to_others or ())
+    ]
     selectors = [pools[name].args.node_selector.items() for name in own]
     machines, taken = list[Machine](), list[str]()
     for machine in found:

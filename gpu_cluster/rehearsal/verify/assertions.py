@@ -18,7 +18,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     workload,
 )
 from gpu_cluster.rehearsal.nodes.gpu_sharing import template_sharing
-from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
+from gpu_cluster.rehearsal.nodes.matching import mismatches, offered, shape_of
 from gpu_cluster.rehearsal.nodes.node_registration import group_name
 from gpu_cluster.rehearsal.report.report import NodeLife, PodLife
 from gpu_cluster.rehearsal.simulators.cloud import (
@@ -232,7 +232,7 @@ def template_checks(
     by_group = {group_name(node, groups): node for node in came}
     for group in groups:
         node = by_group.get(group.name)
-        shape = _of_cloud(shape_of(node), group) if node else would_join(group, cluster_cache)
+        shape = _of_cloud(offered(node), group) if node else would_join(group, cluster_cache)
         comparison = cloud.compare_template(group.name, shape)
         if comparison is not None:
             name = node["metadata"]["name"] if node else None

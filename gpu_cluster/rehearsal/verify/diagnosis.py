@@ -5,7 +5,7 @@ shape of the group's nodes, whether another node can be added, whether its GPUs 
 is free.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +13,15 @@ from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
 from gpu_cluster.rehearsal.control_plane.pods import (
+    CLAIMED,
     GPU,
     allocatable_gpus,
     condition,
     full_name,
     gpus_asked,
     installs_driver_on,
-    is_device_plugin,
     is_starting,
+    part,
     phase,
     workload,
 )
@@ -49,6 +50,11 @@ class ClusterSnapshot:
     """Kueue's Workload, `namespace/name` -> why the cloud starts none of its nodes."""
     sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """Node -> how its device plugin shares its GPUs, if that differs from the group's."""
+
+    device_classes: Collection[str] = ()
+    """The names of the cluster's DeviceClasses."""
+    claim_templates: Mapping[str, Object] = field(default_factory=dict)
+    """ResourceClaimTemplates by `namespace/name`."""
 
     def on(self, node: Object) -> list[Object]:
         """The pods that use resources of a node."""
@@ -156,6 +162,8 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
                 f"{node['metadata']['name']}: {missing.message}",
                 permanent=missing.permanent,
             )
+    if wrong := _unclaimable(pod, nodes, snapshot):
+        return Diagnosis(message=f"{start} cannot be scheduled: {wrong}", permanent=True)
     if refusal := snapshot.refusals.get(group.name):
         return Diagnosis(
             message=f"{start} cannot be scheduled: the cloud refuses another node: {refusal}",
@@ -208,6 +216,30 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     )
 
 
+def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
+    """Why no node ever has what the pod claims; empty if one may."""
+    space = pod["metadata"]["namespace"]
+    for claim in pod["spec"].get("resourceClaims") or ():
+        name = claim.get("resourceClaimTemplateName")
+        if not name:
+            continue
+        if (template := snapshot.claim_templates.get(f"{space}/{name}")) is None:
+            return f"its ResourceClaimTemplate {name} does not exist"
+        for request in template["spec"]["spec"]["devices"]["requests"]:
+            exactly = request["exactly"]
+            if (device_class := exactly["deviceClassName"]) not in snapshot.device_classes:
+                return f"its claim names the DeviceClass {device_class}, which does not exist"
+            texts = [selector["cel"]["expression"] for selector in exactly.get("selectors") or ()]
+            free = [
+                allocatable_gpus(node)
+                - sum(gpus_asked(other["spec"]) for other in snapshot.on(node))
+                for node in nodes
+            ]
+            if texts and max(free, default=0) >= int(exactly.get("count", 1)):
+                return f"no free device of its nodes meets {' and '.join(texts)}"
+    return ""
+
+
 def _no_disk(pod: Object, snapshot: ClusterSnapshot, by: str = "") -> str:
     """The events of the cluster, or only of the component `by`, about the pod's claims whose disk
     cannot be created."""
@@ -236,6 +268,10 @@ def _count(nodes: int) -> str:
 
 def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
     """Which resource is exhausted on the pool's nodes, and by which pods."""
+    if claimed := pod["spec"].get(CLAIMED):
+        others = (other for node in nodes for other in snapshot.on(node))
+        users = sorted({workload(other) for other in others if gpus_asked(other["spec"])})
+        return f", and none has {claimed} unclaimed GPUs, used by {', '.join(users)}"
     for name, asked in requests(pod["spec"]).items():
         free = {
             node["metadata"]["name"]: quantity.parse(
@@ -287,7 +323,7 @@ def missing_part(node: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> D
     if not parts.plugins:
         return _missing_daemon(
             "device plugin", "device plugin", node, group, snapshot,
-            [ds for ds in snapshot.daemon_sets if is_device_plugin(ds["spec"]["template"])],
+            [ds for ds in snapshot.daemon_sets if part(ds["spec"]["template"]) == "plugin"],
         )  # fmt: skip
     if fault := snapshot.sharing.get(node["metadata"]["name"], group.sharing).fault:
         return Diagnosis(message=fault, permanent=True)

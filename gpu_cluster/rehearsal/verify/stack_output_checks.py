@@ -6,7 +6,7 @@ from typing import Any
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.pods import GPU
-from gpu_cluster.rehearsal.nodes.matching import shape_of, untolerated
+from gpu_cluster.rehearsal.nodes.matching import offered, untolerated
 from gpu_cluster.rehearsal.nodes.node_registration import group_name
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup, NodeTemplate
 from gpu_cluster.rehearsal.verify import assertions
@@ -54,7 +54,7 @@ def _nodes(
 ) -> list[tuple[str, NodeTemplate, GpuSharing]]:
     """The group's nodes in `came`, or a future one, each with its sharing."""
     found = [
-        (f"node {name}", shape_of(node), snapshot.sharing.get(name, group.sharing))
+        (f"node {name}", offered(node), snapshot.sharing.get(name, group.sharing))
         for node in came
         if group_name(node, [group]) and (name := node["metadata"]["name"])
     ]
@@ -74,16 +74,19 @@ def _wrong(
     output: Mapping[str, Any], group: NodeGroup, shape: NodeTemplate, where: str, most: int | None
 ) -> Iterator[str]:
     allocatable = int(shape.capacity.get(GPU, 0))
-    offered, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
+    per_node, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
     if group.auto_provisioned:
         # Nodes have several sizes; the way a GPU is shared is the same on all.
-        if offered * group.gpus != allocatable * physical:
+        if per_node * group.gpus != allocatable * physical:
             yield (
-                f"allocatablePerNode says {offered} {GPU} on {physical} GPUs, but {where} has "
+                f"allocatablePerNode says {per_node} {GPU} on {physical} GPUs, but {where} has "
                 f"{allocatable} allocatable on {group.gpus}"
             )
-    elif offered != allocatable:
-        yield f"allocatablePerNode says {offered} {GPU}, but {where} has {allocatable} allocatable"
+    elif per_node != allocatable:
+        yield f"allocatablePerNode says {per_node} {GPU}, but {where} has {allocatable} allocatable"
+    classes = [*(shape.devices or ())]
+    if classes and output.get("deviceClass") not in classes:
+        yield f"deviceClass says {output.get('deviceClass')}, but {where} offers {classes[0]}"
     counts = [int(count) for count in output["gpusPerPod"]]
     if most is not None and max(counts, default=0) > most:
         yield (

@@ -13,6 +13,7 @@ from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
+from gpu_cluster.components.kube.gpu_daemons import is_dra_driver
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema import outputs
@@ -267,11 +268,13 @@ def _device_plugins(
     definitions: list[Object] | None, daemons: list[Object], settings: Settings[Any]
 ) -> Iterator[Conflict]:
     """`definitions`: None if they may not be read."""
-    # A device plugin of the cloud or of the stack.
+    # A device plugin of the cloud, or what the stack runs.
     pools = [
-        (item.pool, "the stack's" if item.pool.device_plugin else "GKE's")
+        (item.pool, _whose(item.pool))
         for item in settings.pools.values()
-        if item.pool.device_plugin or (item.pool.driver_directory and not _left(item.pool))
+        if item.pool.device_plugin
+        or item.pool.device_class
+        or (item.pool.driver_directory and not _left(item.pool))
     ]
     operator = _has_operator(definitions or [])
     plugins = [item for item in daemons if is_plugin(item)]
@@ -291,15 +294,29 @@ def _device_plugins(
         elif plugins and not operator and not (definitions is None and kept_off):
             yield (
                 f"gpuPools.{pool.name}",
-                f"the cluster already has a device plugin, DaemonSet {full_name(plugins[0])}, "
+                f"the cluster already has a {_kind(plugins[0])}, DaemonSet "
+                f"{full_name(plugins[0])}, "
                 f"which would also run on the GPU nodes, in addition to {whose}; {leave}, which "
                 "leaves them to it",
             )
 
 
+def _whose(pool: GpuPool) -> str:
+    if pool.device_class:
+        return "the stack's DRA driver"
+    return "the stack's" if pool.device_plugin else "GKE's"
+
+
 def is_plugin(daemon: Object) -> bool:
-    """Whether it is NVIDIA's device plugin, with pods that tolerate the taint of GPU nodes."""
-    return _PLUGIN in " ".join(_images(daemon)) and _tolerates(daemon)
+    """Whether it is NVIDIA's device plugin or its DRA driver, with pods that tolerate the taint of
+    GPU nodes."""
+    plugin = _PLUGIN in " ".join(_images(daemon))
+    return (plugin or _kind(daemon) == "DRA driver") and _tolerates(daemon)
+
+
+def _kind(daemon: Object) -> str:
+    spec = daemon["spec"]["template"]["spec"]
+    return "DRA driver" if is_dra_driver(spec) else "device plugin"
 
 
 def is_installer(daemon: Object) -> bool:

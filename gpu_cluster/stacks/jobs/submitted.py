@@ -13,6 +13,8 @@ from gpu_cluster.components.batch.published import Published
 from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.batch.training_spec import labels, spec
 from gpu_cluster.components.catalog import kubernetes as names
+from gpu_cluster.components.cluster import GpuPool
+from gpu_cluster.components.gpu import gpu_claims
 from gpu_cluster.components.gpu.fabric import claim_template
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
 from gpu_cluster.components.gpu.running import among_themselves
@@ -109,6 +111,16 @@ def _of_namespace(published: Published, namespace: str, root: Path) -> Available
     )
 
 
+def _claim_templates(name: str, args: TrainingArgs, pool: GpuPool) -> Mapping[str, Object]:
+    """Name of a ResourceClaimTemplate -> its spec: for its workers' GPUs, and for their network."""
+    gpus, found = args.worker_gpus(pool), dict[str, Object]()
+    if template := gpu_claims.template_name(name, pool, gpus, args.selectors):
+        found[template] = gpu_claims.template(pool, gpus, args.selectors)
+    if (fabric := args.claimed(pool)) and fabric.claimed:
+        found[name] = claim_template(fabric)
+    return found
+
+
 def rendered(name: str, args: TrainingArgs, published: Published, root: Path) -> Job:
     """The job's objects, as the stack would declare them."""
     contents = contents_of(args, root)
@@ -138,11 +150,10 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
                 {
                     "apiVersion": "resource.k8s.io/v1",
                     "kind": "ResourceClaimTemplate",
-                    "metadata": {"name": name, **metadata},
-                    "spec": claim_template(fabric),
+                    "metadata": {"name": template, **metadata},
+                    "spec": content,
                 }
-                for fabric in [args.claimed(pool)]
-                if fabric and fabric.claimed
+                for template, content in _claim_templates(name, args, pool).items()
             ),
         ],
         job_set={

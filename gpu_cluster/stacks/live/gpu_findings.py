@@ -13,7 +13,7 @@ from gpu_cluster.components.catalog import images
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.cluster import GPU_TAINT, GpuPool, Taint
 from gpu_cluster.components.kube import selectors, taints
-from gpu_cluster.components.kube.gpu_daemons import installs_driver, is_device_plugin
+from gpu_cluster.components.kube.gpu_daemons import installs_driver
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.stacks.live.gpu_nodes import (
     GpuNode,
@@ -21,6 +21,7 @@ from gpu_cluster.stacks.live.gpu_nodes import (
     PodState,
     installer_pods,
     labels_of,
+    offers_gpus,
     plugin_pods,
     taints_of,
 )
@@ -90,7 +91,8 @@ def _owners(
             f"addition to the one that devicePlugin of pool {pool.name} names",
             command=_label_command(row.name, node, missing),
         )
-    for daemon in daemon_sets if pool.device_plugin and len(plugins) < 2 else ():
+    own = pool.device_plugin or pool.device_class
+    for daemon in daemon_sets if own and len(plugins) < 2 else ():
         if _is_anothers_plugin(daemon) and _lands_on(daemon, node):
             namespace, name = daemon["metadata"]["namespace"], daemon["metadata"]["name"]
             yield Finding(
@@ -111,7 +113,7 @@ def _daemon(state: PodState) -> str:
 
 def _is_anothers_plugin(daemon_set: Object) -> bool:
     unmarked = owner_of(daemon_set) is None
-    return unmarked and is_device_plugin(daemon_set["spec"]["template"]["spec"]) is True
+    return unmarked and offers_gpus(daemon_set["spec"]["template"]["spec"])
 
 
 def _lands_on(daemon_set: Object, node: Object) -> bool:
@@ -204,11 +206,12 @@ def _plugin(
         )
         lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
         return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
-    sets = [obj for obj in daemon_sets if is_device_plugin(obj["spec"]["template"]["spec"])]
+    sets = [obj for obj in daemon_sets if offers_gpus(obj["spec"]["template"]["spec"])]
     labels = labels_of(node)
     clouds = names.GKE_NODEPOOL in labels or labels.get(names.EKS_COMPUTE_TYPE) == "auto"
     left = pool is not None and bool(pool.left_to_others)
-    if pool is not None and not pool.device_plugin and ((clouds and not left) or not sets):
+    own = pool is not None and (pool.device_plugin or pool.device_class)
+    if pool is not None and not own and ((clouds and not left) or not sets):
         who = (
             "its owner, such as the GPU Operator," if left else "the cloud or the owner of the node"
         )
@@ -219,7 +222,8 @@ def _plugin(
             "must start it",
             command=f"kubectl describe node {row.name}",
         )
-    return _no_pod(row, node, sets, "plugin", "device plugin")
+    claimed = pool is not None and pool.device_class is not None
+    return _no_pod(row, node, sets, "plugin", "DRA driver" if claimed else "device plugin")
 
 
 def _no_pod(
@@ -241,7 +245,7 @@ def _no_pod(
         )
         return finding(
             f"the cluster has no {what}: `pulumi up --refresh` restores what the stack declares",
-            f"kubectl apply -f {url}" if lacks == "plugin" else "kubectl get daemonset -A",
+            f"kubectl apply -f {url}" if what == "device plugin" else "kubectl get daemonset -A",
         )
     nearest = min(daemon_sets, key=lambda daemon: len(_missing(_selector(daemon), node)))
     name = f"{nearest['metadata']['namespace']}/{nearest['metadata']['name']}"

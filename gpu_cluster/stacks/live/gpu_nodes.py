@@ -10,7 +10,12 @@ from typing import Any, Literal
 from gpu_cluster.components.catalog import eks, gke
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.cluster import GpuPool
-from gpu_cluster.components.kube.gpu_daemons import installs_driver, is_device_plugin
+from gpu_cluster.components.kube.gpu_daemons import (
+    installs_driver,
+    is_device_plugin,
+    is_dra_driver,
+)
+from gpu_cluster.components.kube.partial import get
 from gpu_cluster.components.kube.requests import requests
 
 Object = Mapping[str, Any]
@@ -63,7 +68,8 @@ class GpuNode:
     """`Karpenter` or `EKS Auto Mode` with the NodePool's name; None for any other node."""
     model: str | None
     resources: Mapping[str, tuple[int, int, int]]
-    """GPU resource -> capacity, allocatable, requested by its pods."""
+    """GPU resource, or DeviceClass of claimed ones -> capacity, allocatable, requested by its
+    pods."""
     driver: str | None
     plugin: str | None
     state: str
@@ -74,9 +80,37 @@ class GpuNode:
         return sum(counts[1] for counts in self.resources.values())
 
 
-def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> GpuNode:
-    """`pods` are the node's own."""
+def claimable(
+    slices: Iterable[Object], claims: Iterable[Object]
+) -> Mapping[str, tuple[int, int, int]]:
+    """Node -> how many GPUs NVIDIA's DRA driver publishes there, how many of them are healthy, and
+    how many are claimed."""
+    found: dict[str, tuple[int, int, int]] = {}
+    taken = [
+        device["pool"]
+        for claim in claims
+        for device in get(claim, "status", "allocation", "devices", "results") or ()
+        if device["driver"] == names.GPU_CLASS
+    ]
+    for spec in (item["spec"] for item in slices):
+        node, devices = spec.get("nodeName"), spec.get("devices") or []
+        if spec["driver"] == names.GPU_CLASS and node:
+            count, healthy, _ = found.get(node, (0, 0, 0))
+            healthy += sum(not device.get("taints") for device in devices)
+            found[node] = (count + len(devices), healthy, taken.count(node))
+    return found
+
+
+def gpu_node(
+    node: Object,
+    pods: Sequence[Object],
+    pools: Iterable[GpuPool],
+    devices: Mapping[str, tuple[int, int, int]],
+) -> GpuNode:
+    """`pods` are the node's own; `devices`: what `claimable` found."""
     sign = gpu_sign(node)
+    if (published := devices.get(node["metadata"]["name"])) and sign is None:
+        sign = f"ResourceSlice of {names.GPU_CLASS}"
     pool = next((pool for pool in pools if selects(pool.node_selector, node)), None)
     resources = {
         resource: (
@@ -86,6 +120,8 @@ def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> 
         )
         for resource in _gpu_resources(node)
     }
+    if published:
+        resources[names.GPU_CLASS] = published
     allocatable = sum(counts[1] for counts in resources.values())
     return GpuNode(
         name=node["metadata"]["name"],
@@ -160,8 +196,13 @@ def requested(pod: Object, resource: str) -> int:
 
 
 def plugin_pods(pods: Iterable[Object]) -> list[PodState]:
-    """Pods of NVIDIA's or GKE's device plugin among a node's pods."""
-    return [pod_state(pod) for pod in pods if is_device_plugin(pod["spec"])]
+    """Pods of NVIDIA's or GKE's device plugin, or NVIDIA's DRA driver, among a node's pods."""
+    return [pod_state(pod) for pod in pods if offers_gpus(pod["spec"])]
+
+
+def offers_gpus(spec: Mapping[str, Any]) -> bool:
+    """Whether such a pod is a device plugin or a DRA driver of NVIDIA's GPUs."""
+    return bool(is_device_plugin(spec) or is_dra_driver(spec))
 
 
 def installer_pods(pods: Iterable[Object]) -> list[PodState]:

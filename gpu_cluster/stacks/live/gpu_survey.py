@@ -1,7 +1,8 @@
 """Every node's GPUs, and what GPU nodes lack, according to the cluster's API server."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import kubernetes.client
@@ -10,7 +11,7 @@ from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.live.cluster import asked, client_of, page
 from gpu_cluster.stacks.live.gpu_findings import Finding, node_findings
-from gpu_cluster.stacks.live.gpu_nodes import GpuNode, Object, gpu_node, taints_of
+from gpu_cluster.stacks.live.gpu_nodes import GpuNode, Object, claimable, gpu_node, taints_of
 from gpu_cluster.stacks.outcome import Answer, ExitCode
 from gpu_cluster.stacks.table import table
 
@@ -52,7 +53,9 @@ def answer(stack: str, kubeconfig: str) -> Answer:
     settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
     pools = [resolved.pool for resolved in settings.pools.values()]
     nodes, pods, daemon_sets = _ask(kubeconfig)
-    rows, found = survey(nodes, pods, daemon_sets, pools)
+    claimed = any(pool.device_class for pool in pools)
+    devices = claimable(*_ask_devices(kubeconfig)) if claimed else {}
+    rows, found = survey(nodes, pods, daemon_sets, pools, devices)
     document = {
         "stack": stack,
         "nodes": [_document(row) for row in rows],
@@ -66,12 +69,14 @@ def survey(
     pods: Sequence[Object],
     daemon_sets: Sequence[Object],
     pools: Sequence[GpuPool],
+    devices: Mapping[str, tuple[int, int, int]] = MappingProxyType({}),
 ) -> tuple[list[GpuNode], list[Finding]]:
-    """Every node by name, and what the GPU nodes among them lack."""
+    """Every node by name, and what the GPU nodes among them lack. `devices`: what `claimable`
+    found."""
     rows, found = [], []
     for node in sorted(nodes, key=lambda item: item["metadata"]["name"]):
         own_pods = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
-        row = gpu_node(node, own_pods, pools)
+        row = gpu_node(node, own_pods, pools, devices)
         rows.append(row)
         found += node_findings(row, node, own_pods, daemon_sets, pools)
     signs = {row.name: row.gpu_sign for row in rows}
@@ -121,6 +126,15 @@ def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
         _list(core.list_node),
         _list(core.list_pod_for_all_namespaces, field_selector="spec.nodeName!="),
         _list(apps.list_daemon_set_for_all_namespaces),
+    )
+
+
+def _ask_devices(kubeconfig: str) -> tuple[list[Object], list[Object]]:
+    """ResourceSlices and ResourceClaims, likewise."""
+    resource = kubernetes.client.ResourceV1Api(client_of(kubeconfig))
+    return (
+        _list(resource.list_resource_slice),
+        _list(resource.list_resource_claim_for_all_namespaces),
     )
 
 

@@ -9,6 +9,7 @@ _DRIVER = "AWS: it is in the image"
 
 DRIVERS = (
     ("AL2023 NVIDIA", _DRIVER, _T4),
+    ("AL2023 NVIDIA", f"{_DRIVER}, with `devicePlugin: dra`", {**_T4, "devicePlugin": "dra"}),
     ("AL2023 NVIDIA", f"{_DRIVER}, with `devicePlugin: none`", {**_T4, "devicePlugin": "none"}),
     ("Bottlerocket NVIDIA", _DRIVER, _T4 | _BOTTLEROCKET),
 )

@@ -60,6 +60,20 @@ def test_a_device_plugin_of_somebody_else_is_found(
     assert (says or "") in "".join(found.values())
 
 
+@pytest.mark.parametrize("name", ["gpus", "compute-domains"])
+def test_a_dra_driver_of_somebody_else_is_found(name: str) -> None:
+    """If it publishes GPUs: it would take those of the stack's device plugin, or of its driver."""
+    image = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.5.0"
+    sockets = {"name": "s", "hostPath": {"path": "/var/lib/kubelet/plugins_registry"}}
+    theirs = runs(image, tolerations=[TOLERATES], volumes=[sockets])
+    theirs["spec"]["template"]["spec"]["containers"][0]["name"] = name
+    claimed = [[*POOL, "devicePlugin", "dra"], [*POOL, "minNodes", 2]]
+    for own in (read(), read(*claimed)):
+        found = dict(conflicts._device_plugins([], [theirs], own))
+        words = "already has a DRA driver, DaemonSet kube-system/theirs" in "".join(found.values())
+        assert words == (name == "gpus")
+
+
 def test_bottlerocket_needs_no_plugin_in_the_cluster() -> None:
     """Nor is one in its way: the host's is a service."""
     own = read([*POOL, "os", "bottlerocket"])

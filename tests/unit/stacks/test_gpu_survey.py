@@ -17,7 +17,14 @@ from gpu_cluster.stacks.definition import settings as stack
 from gpu_cluster.stacks.live import gpu_survey as gpus
 from gpu_cluster.stacks.live.cluster import client_of, listed_items
 from gpu_cluster.stacks.live.gpu_findings import Finding
-from gpu_cluster.stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
+from gpu_cluster.stacks.live.gpu_nodes import (
+    GpuNode,
+    claimable,
+    gpu_sign,
+    model,
+    pod_state,
+    requested,
+)
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.stacks.table import table
 
@@ -622,3 +629,66 @@ def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
     with pytest.raises(CheckError, match="the server that responds is not a Kubernetes API server"):
         listed_items(body)
     assert listed_items(b'{"items": [1]}') == [1]
+
+
+DRIVER_SPEC: dict[str, Any] = {
+    "containers": [{"name": "gpus", "image": images.DRA_DRIVER.reference}],
+    "volumes": [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/plugins_registry"}}],
+}
+DRIVER_SET = a_daemon_set(
+    "driver", DRIVER_SPEC, nodeSelector={"gpus": "true"}, tolerations=[{"operator": "Exists"}]
+)
+DRIVER = a_pod("driver-x", **DRIVER_SPEC)
+CLAIMED = a_pool(device_plugin=False, device_class="gpu.nvidia.com")
+
+
+def a_slice(node: str, gpus: int, *, tainted: int = 0, driver: str = "gpu.nvidia.com") -> Any:
+    devices = [
+        {"name": f"gpu-{n}", **({"taints": [{"key": "xid"}]} if n < tainted else {})}
+        for n in range(gpus)
+    ]
+    return {"spec": {"driver": driver, "nodeName": node, "devices": devices}}
+
+
+def a_claim(node: str, gpus: int, driver: str = "gpu.nvidia.com") -> Any:
+    results = [{"driver": driver, "pool": node, "device": f"gpu-{n}"} for n in range(gpus)]
+    return {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+def test_claimed_gpus_are_counted_by_node() -> None:
+    """Those of other drivers, and claims without an allocation, are not."""
+    slices = [a_slice("n", 4, tainted=1), a_slice("m", 2), a_slice("n", 8, driver="dra.net")]
+    claims = [a_claim("n", 2), a_claim("n", 8, driver="dra.net"), {"status": {}}, {}]
+    assert claimable(slices, claims) == {"n": (4, 3, 2), "m": (2, 2, 0)}
+
+
+def test_a_node_whose_gpus_are_claimed_lacks_nothing() -> None:
+    """They are a resource of their own, and the driver is its plugin."""
+    rows, found = gpus.survey(
+        [a_node(gpus=None)], [DRIVER], [DRIVER_SET], [CLAIMED], {"n": (4, 4, 1)}
+    )
+    assert rows[0].resources == {"gpu.nvidia.com": (4, 4, 1)}
+    assert (rows[0].gpu_sign, rows[0].plugin) == ("ResourceSlice of gpu.nvidia.com", "ready")
+    assert [finding for finding in found if finding.lacks != "taint"] == []
+
+
+@pytest.mark.parametrize(
+    ("pods", "sets", "message"),
+    [
+        ([], [], "the cluster has no DRA driver: `pulumi up --refresh` restores what the stack "
+         "declares"),
+        ([], [DRIVER_SET | {"spec": {"template": {"spec": DRIVER_SPEC | {"nodeSelector":
+          {"gpus": "true", "x": "y"}}}}}],
+         "the DRA driver kube-system/driver does not select it: it lacks the label x=y"),
+        ([DRIVER, a_pod("plugin-x", **PLUGIN_SPEC)], [DRIVER_SET, PLUGIN_SET],
+         "has two device plugins: kube-system/driver-x and kube-system/plugin-x; use only one of "
+         "them"),
+    ],
+)  # fmt: skip
+def test_a_pool_with_claims_lacks_its_driver_or_has_two_owners(
+    pods: Any, sets: Any, message: str
+) -> None:
+    """The driver is looked for where other pools have a device plugin."""
+    node = a_node(gpus=None, labels={"gpus": "true", "nvidia.com/gpu.present": "true"})
+    _, found = survey(node, *pods, sets=sets, pools=[CLAIMED])
+    assert message in [finding.message for finding in found]

@@ -90,6 +90,28 @@ def test_a_submitted_job_brings_the_template_of_its_claims(tmp_path: Path) -> No
     assert "ResourceClaimTemplate" not in {row["kind"] for row in other.before}
 
 
+def test_a_submitted_job_claims_the_gpus_that_it_selects(tmp_path: Path) -> None:
+    """In a pool with a DRA driver, by a template that comes with it."""
+    pool = replace(published().pools["train-gpu"], device_class="gpu.nvidia.com")
+    found = parse_published(replace(published(), pools={pool.name: pool}).text())
+    file = tmp_path / "job.yaml"
+    entry = JOB | {"gpuSelector": {"product": "T4"}}
+    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": entry}}))
+    (job,) = jobs_in(file, found, "default")
+    (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
+    (request,) = template["spec"]["spec"]["devices"]["requests"]
+    assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == (
+        "gpu.nvidia.com", 1,
+    )  # fmt: skip
+    assert "contains('T4')" in request["exactly"]["selectors"][0]["cel"]["expression"]
+    (workers,) = job.job_set["spec"]["replicatedJobs"]
+    pod = workers["template"]["spec"]["template"]["spec"]
+    (claim,) = pod["resourceClaims"]
+    assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
+    (container,) = pod["containers"]
+    assert container["resources"] == {"claims": [{"name": claim["name"]}]}
+
+
 def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> None:
     """Of a queued pool, as a job of the stack does; of another, nothing."""
     asks = AllAtOnce(provisioning_class="c", parameters={"maxRunDurationSeconds": "86400"})

@@ -205,6 +205,7 @@ class AwsCloud:
             surging=group.surging,
             surges=(given.get("updateConfig") or {}).get("updateStrategy") != "MINIMAL",
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
+            gpu_model=row.gpu_model or "",
             efa_fault=why_silent(account, group.data),
             sharing=nodes.sharing(group),
             warm=len(warm_instances(asg)),

@@ -51,12 +51,13 @@ _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 def template(account: Account, group: Group) -> NodeTemplate:
     """The node that Cluster Autoscaler expects of a group without nodes: it silently drops whatever
-    it cannot read from the template at zero."""
+    it cannot read from the template at zero, which has no ResourceSlices (aws_manager.go of 1.36.1,
+    buildNodeFromTemplate; kubernetes/autoscaler issue 7799)."""
     shape = template_at_zero(account, group)
     readable = {
         name: text for name, text in shape.capacity.items() if quantity.or_none(text) is not None
     }
-    return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
+    return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable, devices={})
 
 
 def template_at_zero(account: Account, group: Group) -> NodeTemplate:

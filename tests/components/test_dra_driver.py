@@ -1,0 +1,183 @@
+"""NVIDIA's DRA driver: where it runs, its rights, and the claims of pods on its pools."""
+
+from typing import Any
+
+import pytest
+
+from gpu_cluster.components.cluster import Sharing
+from gpu_cluster.components.kube.gpu_daemons import is_device_plugin, is_dra_driver
+from gpu_cluster.rehearsal.nodes.gpus import dra_fault
+from tests.components.recording import Recording
+from tests.components.test_device_plugin import DAEMON_SET, declare, pod, pool, terms
+from tests.program.environments import recorded, values_of
+
+DRIVER = "nvidia-dra-driver"
+CLAIMED: dict[str, Any] = {"device_plugin": False, "device_class": "gpu.nvidia.com"}
+TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Recording:
+    """A pool of each kind."""
+    return declare(pool("whole"), pool("claimed", **CLAIMED), pool("theirs", device_plugin=False))
+
+
+def test_driver_and_device_plugin_never_run_on_one_node(mixed: Recording) -> None:
+    """Each DaemonSet has the pools of its kind, and the driver's follows the plugin's."""
+    assert terms(pod(mixed)) == [{"gpu-cluster/pool": ["whole"]}]
+    assert terms(pod(mixed, DRIVER)) == [{"gpu-cluster/pool": ["claimed"]}]
+    before = mixed.one(DAEMON_SET, DRIVER).depends_on
+    assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in before)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([pool("a")], [pool("a", **CLAIMED)]),
+        ([pool("a", cdi=True)], [pool("a", **CLAIMED, cdi=True)]),
+        (
+            [pool("a", sharing=Sharing(strategy="time-slicing", replicas=2))],
+            [pool("a", **CLAIMED)],
+        ),
+        ([pool("a", **CLAIMED)], [pool("a")]),
+        (
+            [pool("a", **CLAIMED)],
+            [pool("a", sharing=Sharing(strategy="time-slicing", replicas=2))],
+        ),
+    ],
+)
+def test_the_only_pool_changes_hands_by_a_replacement(before: Any, after: Any) -> None:
+    """The new DaemonSet replaces the former one, which is deleted first."""
+    (old,) = declare(*before).of(DAEMON_SET)
+    (new,) = declare(*after).of(DAEMON_SET)
+    assert old.name != new.name
+    assert old.name in new.former_names
+    assert new.delete_before_replace
+
+
+def test_the_driver_works_on_the_node(mixed: Recording) -> None:
+    """It has what its program needs; nothing takes it for a device plugin."""
+    spec = pod(mixed, DRIVER)
+    assert is_dra_driver(spec)
+    assert not is_device_plugin(spec)
+    assert dra_fault(spec) == ""
+    assert spec["serviceAccountName"] == DRIVER
+    assert spec["automountServiceAccountToken"] is True
+
+
+def test_the_driver_may_change_resource_slices_of_its_node_only(mixed: Recording) -> None:
+    """Its role is not by node, and the admission policy is."""
+    (role,) = mixed.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole")
+    writes = [
+        rule["resources"]
+        for rule in role.inputs["rules"]
+        if not {"create", "update", "delete"}.isdisjoint(rule["verbs"])
+    ]
+    assert writes == [["resourceslices"]]
+    assert not mixed.of("kubernetes:rbac.authorization.k8s.io/v1:Role")
+    (policy,) = mixed.of("kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy")
+    (condition,) = policy.inputs["spec"]["matchConditions"]
+    assert f"system:serviceaccount:kube-system:{DRIVER}" in condition["expression"]
+
+
+def test_without_such_a_pool_nothing_of_it_is_declared() -> None:
+    """No DeviceClass and no account."""
+    types = {row.type for row in declare(pool("whole")).resources}
+    assert not {kind for kind in types if "resource.k8s.io" in kind or "rbac" in kind}
+
+
+def stack(**blocks: Any) -> Recording:
+    """onprem with a pool whose GPUs pods claim, and these blocks on it."""
+    values = values_of("onprem")
+    pools = {"gpus": {**values["gpu-cluster:gpuPools"]["gpus"], "devicePlugin": "dra"}}
+    return recorded(
+        {**values, "gpu-cluster:gpuPools": pools, "gpu-cluster:workloads": {}, **blocks}
+    )
+
+
+IMAGE = "docker.io/nvidia/cuda:12.6.3-base-ubuntu24.04"
+BLOCKS: dict[str, Any] = {
+    "gpu-cluster:workloads": {
+        "a": {"kind": "deployment", "pool": "gpus", "gpus": 2, "image": IMAGE}
+    },
+    "gpu-cluster:services": {"a": {"pool": "gpus", "gpus": 2, "image": IMAGE, "port": 80}},
+    "gpu-cluster:trainingJobs": {
+        "a": {"pool": "gpus", "gpus": 2, "nodes": 1, "image": IMAGE, "command": ["train.py"]}
+    },
+    "gpu-cluster:gpuTest": {"pools": ["gpus"], "gpus": 2, "image": f"{IMAGE}@sha256:{'0' * 64}"},
+}
+
+
+def _pods(value: Any) -> list[dict[str, Any]]:
+    """Every pod's spec in the inputs of a resource."""
+    if isinstance(value, list):
+        return [spec for item in value for spec in _pods(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value] if isinstance(value.get("containers"), list) else []
+    return [*own, *(spec for item in value.values() for spec in _pods(item))]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_pods_claim_their_gpus(block: str) -> None:
+    """By a template for as many GPUs as they have, which is deleted before the driver; and they
+    request none."""
+    more = {"gpu-cluster:batch": {"jobSet": True}} if block.endswith("trainingJobs") else {}
+    found = stack(**{block: BLOCKS[block]}, **more)
+    (template,) = found.of(TEMPLATE)
+    (request,) = template.inputs["spec"]["spec"]["devices"]["requests"]
+    assert request["exactly"] == {
+        "deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2,
+    }  # fmt: skip
+    assert any(urn.endswith(f"DaemonSet::{DRIVER}") for urn in template.depends_on)
+    (spec, user) = next(
+        (spec, row)
+        for row in found.resources
+        for spec in _pods(row.inputs)
+        if spec.get("resourceClaims")
+    )
+    (claim,), (container,) = spec["resourceClaims"], spec["containers"]
+    assert claim["resourceClaimTemplateName"] == template.inputs["metadata"]["name"]
+    assert container["resources"]["claims"] == [{"name": claim["name"]}]
+    assert "nvidia.com/gpu" not in container["resources"].get("limits", {})
+    assert any(urn.endswith(f"ResourceClaimTemplate::{template.name}") for urn in user.depends_on)
+
+
+@pytest.mark.parametrize("block", ["gpu-cluster:workloads", "gpu-cluster:trainingJobs"])
+def test_a_selector_is_part_of_the_claim(block: str) -> None:
+    """In a template with another name, since the API refuses to change one."""
+    more = {"gpu-cluster:batch": {"jobSet": True}} if block.endswith("trainingJobs") else {}
+    selector = {"product": "H100", "memory": "70Gi", "computeCapability": "9.0"}
+    entry = {**BLOCKS[block]["a"], "gpuSelector": selector}
+    (template,) = stack(**{block: {"a": entry}}, **more).of(TEMPLATE)
+    (request,) = template.inputs["spec"]["spec"]["devices"]["requests"]
+    assert [each["cel"]["expression"] for each in request["exactly"]["selectors"]] == [
+        "device.attributes['gpu.nvidia.com'].productName.contains('H100')",
+        "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('70Gi')) >= 0",
+        "device.attributes['gpu.nvidia.com'].cudaComputeCapability.compareTo(semver('9.0.0')) >= 0",
+    ]
+    names = {template.name}
+    for other in ({}, {"gpuSelector": {"product": "H200"}}):
+        (found,) = stack(**{block: {"a": {**BLOCKS[block]["a"], **other}}}, **more).of(TEMPLATE)
+        names.add(found.name)
+    assert len(names) == 3
+
+
+def test_the_output_names_the_device_class() -> None:
+    """And no resource, which no node of the pool offers."""
+    exported = stack().outputs["gpuPools"]["gpus"]
+    assert exported["deviceClass"] == "gpu.nvidia.com"
+    assert exported.get("resource") is None
+
+
+def test_another_number_of_gpus_is_another_template() -> None:
+    """The API refuses to change one."""
+    names = set()
+    for gpus in (1, 2):
+        workload = {**BLOCKS["gpu-cluster:workloads"]["a"], "gpus": gpus}
+        (template,) = stack(**{"gpu-cluster:workloads": {"a": workload}}).of(TEMPLATE)
+        names.add((template.name, template.inputs["metadata"]["name"]))
+    assert len(names) == 2
+    assert not stack(
+        **{"gpu-cluster:workloads": {"a": {**BLOCKS["gpu-cluster:workloads"]["a"], "gpus": 0}}}
+    ).of(TEMPLATE)

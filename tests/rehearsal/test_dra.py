@@ -1,0 +1,208 @@
+"""Pools whose pods claim their GPUs from NVIDIA's DRA driver, and one mistake at a time."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
+from gpu_cluster.rehearsal.nodes.resource_slices import SLICES
+from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    said,
+    until,
+    up,
+)
+
+pytestmark = pytest.mark.prove(reason="rehearsals; test_dra_driver.py has what is declared")
+
+
+def on_own_machines(config: dict[str, Any]) -> None:
+    """One of the pools of onprem, with H100s; the other one keeps the device plugin."""
+    config["gpu-cluster:gpuPools"]["gpus"]["devicePlugin"] = "dra"
+    if config["gpu-cluster:workloads"]:
+        select(product="H100 80GB", memory="70Gi", computeCapability="9.0")(config)
+
+
+def select(**values: str) -> Callable[[dict[str, Any]], None]:
+    """A change by which one of its pods accepts only some GPUs."""
+
+    def change(config: dict[str, Any]) -> None:
+        config["gpu-cluster:workloads"]["gpu-k8s"]["gpuSelector"] = values
+
+    return change
+
+
+def on_eks(config: dict[str, Any]) -> None:
+    """The pool of train, which has a fixed number of nodes then."""
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    pool |= {"devicePlugin": "dra", "minNodes": 1, "maxNodes": 1}
+
+
+def every_kind(config: dict[str, Any]) -> None:
+    """A training job on two machines and a service, besides the pods of the sample."""
+    if "onprem" not in str(config["gpu-cluster:cluster"]):
+        return
+    config["gpu-cluster:batch"] = {"jobSet": True}
+    image = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
+    config["gpu-cluster:trainingJobs"] = {
+        "ddp": {"pool": "gpus", "gpus": 2, "nodes": 2, "image": image, "command": ["train.py"]}
+    }
+    config["gpu-cluster:services"] = {"chat": {"pool": "gpus", "image": image, "port": 8000}}
+
+
+STACKS: dict[str, Callable[[dict[str, Any]], None]] = {"onprem": on_own_machines, "train": on_eks}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_pods_run_with_the_gpus_that_they_claim(stack: str, tmp_path: Path) -> None:
+    """A second up changes nothing, and nothing is left."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, stack, tmp_path / "sandbox", configured(STACKS[stack]),
+            configured(every_kind), options=SandboxOptions(job_seconds=2),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        if stack == "train":
+            nothing_stays(rehearsal)
+        steps = {step.name: step.detail for step in rehearsal.steps}
+        assert steps["idempotency"] == "no changes"
+        assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
+
+
+def test_a_pool_gets_the_driver_after_the_plugin_has_left(tmp_path: Path) -> None:
+    """While other pools keep the plugin. It may change the ResourceSlices of its node only."""
+
+    def idle(config: dict[str, Any]) -> None:
+        config["gpu-cluster:workloads"] = {}
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(idle))
+        assert Rehearsal(sandbox=sandbox, deadline=90).run_up_only()
+        api = sandbox.control_plane.api
+
+        def offered() -> list[tuple[str | None, int]]:
+            """What each of the pool's nodes has of nvidia.com/gpu, and GPUs in all."""
+            nodes = api.items("/api/v1/nodes")
+            mine = [node for node in nodes if node["metadata"]["labels"].get("gpus") == "true"]
+            amounts = [node["status"]["allocatable"].get("nvidia.com/gpu") for node in mine]
+            return list(zip(amounts, map(allocatable_gpus, mine), strict=True))
+
+        until(lambda: offered() == [("9", 9)] * 2, "the plugin offers the GPUs")
+        up(sandbox, configured(on_own_machines))
+        until(lambda: offered() == [(None, 9)] * 2, "the driver alone offers them")
+        mine, other = (item["spec"]["nodeName"] for item in api.items(SLICES))
+        driver = api.as_pod_of("kube-system:nvidia-dra-driver", other)
+        with pytest.raises(ApiError, match="may only change the ResourceSlices of its own node"):
+            driver.delete(f"{SLICES}/{mine}-gpu.nvidia.com")
+        driver.delete(f"{SLICES}/{other}-gpu.nvidia.com")
+        assert [item["spec"]["nodeName"] for item in api.items(SLICES)] == [mine]
+        assert sandbox.event_log.findings == []
+
+
+TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+DRIVER = "nvidia-dra-driver"
+_REQUEST = 'props["spec"]["spec"]["devices"]["requests"][0]["exactly"]'
+_NOWHERE = """
+spec = props["spec"]["template"]["spec"]
+spec["node_selector"] = {"no": "node"}
+"""
+_NO_RIGHTS = 'props["rules"] = [rule for rule in props["rules"] if "create" not in rule["verbs"]]'
+MISTAKES: dict[str, tuple[str, Mutation, str]] = {
+    "a wrong DeviceClass": (
+        "onprem",
+        changed(TEMPLATE, f'{_REQUEST}["deviceClassName"] = "gpu.example.com"'),
+        "its claim names the DeviceClass gpu.example.com, which does not exist",
+    ),
+    "no DeviceClass": (
+        "onprem",
+        changed(
+            "kubernetes:resource.k8s.io/v1:DeviceClass",
+            'props["metadata"] = {"name": "gpu"}', name="gpu.nvidia.com",
+        ),
+        "its claim names the DeviceClass gpu.nvidia.com, which does not exist",
+    ),
+    "a selector that nothing meets": (
+        "onprem",
+        changed(
+            TEMPLATE,
+            f'{_REQUEST}["selectors"] = [{{"cel": {{"expression": '
+            '"device.capacity[\'gpu.nvidia.com\'].memory.isGreaterThan(quantity(\'999Gi\'))"}}]',
+        ),
+        "no free device of its nodes meets device.capacity",
+    ),
+    "a product that no GPU has": (
+        "onprem",
+        configured(select(product="B300")),
+        "no free device of its nodes meets device.attributes",
+    ),
+    "more memory than a GPU has": (
+        "onprem",
+        configured(select(memory="80Gi")),
+        "no free device of its nodes meets device.capacity",
+    ),
+    "a newer compute capability": (
+        "onprem",
+        configured(select(computeCapability="10.0")),
+        "no free device of its nodes meets device.attributes",
+    ),
+    "no driver on the nodes": (
+        "onprem",
+        changed(DAEMON_SET, _NOWHERE, name=DRIVER),
+        f"DaemonSet kube-system/{DRIVER} does not select it",
+    ),
+    "driver and device plugin": (
+        "onprem",
+        changed(
+            DAEMON_SET, 'props["spec"]["template"]["spec"]["affinity"] = None',
+            name="nvidia-device-plugin",
+        ),
+        "has two owners of its GPUs, which would give one to two pods",
+    ),
+    "no rights": (
+        "onprem",
+        changed("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", _NO_RIGHTS, name=DRIVER),
+        "cannot publish the GPUs of node",
+    ),
+    "no variable with the node's name": (
+        "onprem",
+        changed(
+            DAEMON_SET,
+            'container = props["spec"]["template"]["spec"]["containers"][0]\n'
+            'container["env"] = [v for v in container["env"] if v["name"] != "NODE_NAME"]',
+            name=DRIVER,
+        ),
+        "which ends at once: it needs NODE_NAME",
+    ),
+    "an EKS pool without nodes": (
+        "train",
+        changed(
+            "aws:eks/nodeGroup:NodeGroup",
+            'if "train-gpu" in args.name:\n'
+            '    props["scaling_config"] = {"min_size": 0, "desired_size": 0, "max_size": 1}',
+        ),
+        "offers no devices that pods could claim",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_wrong_thing_about_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    stack, mutation, words = MISTAKES[mistake]
+    rehearsal = rehearse(configured(STACKS[stack]), mutation, stack=stack, deadline=60)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)

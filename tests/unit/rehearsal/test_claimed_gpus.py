@@ -1,0 +1,163 @@
+"""GPUs that simulated nodes publish for claims, and what a rehearsal says if pods get none."""
+
+from typing import Any
+
+import pytest
+
+from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
+from gpu_cluster.rehearsal.control_plane.pods import PUBLISHED, allocatable_gpus, gpus_asked
+from gpu_cluster.rehearsal.event_log import EventLog
+from gpu_cluster.rehearsal.nodes.gpus import conflicts, dra_fault, gpu_parts
+from gpu_cluster.rehearsal.nodes.matching import offered, shape_of
+from gpu_cluster.rehearsal.nodes.resource_slices import publish
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, diagnose
+from tests.unit.rehearsal.rehearsed import DEVICE_PLUGIN, daemon_pod, group, node, pod
+
+ENV = [{"name": "NODE_NAME"}, {"name": "IMAGE_NAME"}]
+PATHS = ("plugins_registry", "plugins")
+
+
+def driver(**changes: Any) -> dict[str, Any]:
+    """The spec of the driver's pod."""
+    container = {
+        "name": "gpus",
+        "image": "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1",
+        "env": ENV,
+        "securityContext": {"privileged": True},
+    }
+    paths = [*(f"/var/lib/kubelet/{path}" for path in PATHS), "/var/run/cdi"]
+    volumes = [{"name": path[1:], "hostPath": {"path": path}} for path in paths]
+    return {"containers": [{**container, **changes}], "volumes": volumes}
+
+
+def template(device_class: str = "gpu.nvidia.com", count: int = 2, **more: Any) -> dict[str, Any]:
+    exactly = {"deviceClassName": device_class, "count": count, **more}
+    return {
+        "metadata": {"name": "two", "namespace": "default", "uid": "t"},
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}},
+    }
+
+
+CLAIMS = [{"name": "gpus", "resourceClaimTemplateName": "two"}]
+
+
+class Recorded:
+    """An API that keeps what is created, and by whom."""
+
+    def __init__(self) -> None:
+        self.who = ""
+        self.made: list[tuple[str, dict[str, Any]]] = []
+
+    def as_pod_of(self, account: str, node: str) -> "Recorded":
+        self.who = f"{account} on {node}"
+        return self
+
+    def create(self, path: str, manifest: dict[str, Any]) -> None:
+        self.made.append((path, manifest))
+
+
+def test_a_slice_has_the_drivers_attributes() -> None:
+    """Those of deviceinfo.go, GetDevice, in dra-driver-nvidia-gpu v0.4.1."""
+    api: Any = Recorded()
+    machine = node(name="n")
+    machine["metadata"]["uid"] = "1"
+    publish(api, "kube-system:driver", machine, "T4", 2)
+    ((path, made),) = api.made
+    assert api.who == "kube-system:driver on n"
+    assert path == "/apis/resource.k8s.io/v1/resourceslices"
+    spec = made["spec"]
+    assert (spec["driver"], spec["nodeName"], spec["pool"]["name"]) == ("gpu.nvidia.com", "n", "n")
+    assert [device["name"] for device in spec["devices"]] == ["gpu-0", "gpu-1"]
+    device = spec["devices"][0]
+    assert set(device["attributes"]) == {
+        "type", "uuid", "productName", "brand", "architecture", "cudaComputeCapability",
+        "driverVersion", "cudaDriverVersion", "resource.kubernetes.io/pciBusID",
+        "resource.kubernetes.io/pcieRoot",
+    }  # fmt: skip
+    assert device["attributes"]["type"] == {"string": "gpu"}
+    assert device["attributes"]["productName"] == {"string": "Tesla T4"}
+    assert device["attributes"]["cudaComputeCapability"] == {"version": "7.5.0"}
+    assert device["capacity"] == {"memory": {"value": "15360Mi"}}
+    uuids = {device["attributes"]["uuid"]["string"] for device in spec["devices"]}
+    assert len(uuids) == 2
+
+
+@pytest.fixture
+def cache(tmp_path: Any) -> ClusterCache:
+    return ClusterCache(EventLog(tmp_path / "events.jsonl"))
+
+
+def test_pods_with_a_claim_ask_for_its_gpus(cache: ClusterCache) -> None:
+    """As soon as their template is known."""
+    cache.change("Pod", "ADDED", pod(resourceClaims=CLAIMS, gpus=0))
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [0]
+    cache.change("ResourceClaimTemplate", "ADDED", template())
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [2]
+
+
+def test_published_gpus_count_like_others_except_for_requests() -> None:
+    """A pod that requests nvidia.com/gpu finds none there."""
+    machine = node(gpus=0)
+    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    assert allocatable_gpus(machine) == 4
+    assert offered(machine).capacity["nvidia.com/gpu"] == "4"
+    assert offered(machine).devices == {"gpu.nvidia.com": 4}
+    assert shape_of(machine).capacity.get("nvidia.com/gpu", "0") == "0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({}, ""),
+        ({"env": ENV[1:]}, "which ends at once: it needs NODE_NAME"),
+        ({"securityContext": {}}, "which is not privileged and cannot open the GPUs"),
+    ],
+)
+def test_a_driver_that_cannot_work_is_named(changes: Any, fault: str) -> None:
+    """Its program reads its flags from variables, and opens devices of the host."""
+    assert dra_fault(driver(**changes)) == fault
+
+
+def test_a_driver_needs_directories_of_the_host() -> None:
+    """The container runtime reads its CDI files there."""
+    spec = driver()
+    spec["volumes"] = spec["volumes"][:-1]
+    assert dra_fault(spec) == "which does not mount /var/run/cdi of the host"
+
+
+def test_driver_and_device_plugin_are_two_owners() -> None:
+    """Each would give its GPUs away."""
+    own = group(plugin="pod")
+    both = [daemon_pod("dra", driver(), on="n"), daemon_pod("plugin", DEVICE_PLUGIN, on="n")]
+    (line,) = (line for line in conflicts("n", own, gpu_parts(own, both)) if "two" in line)
+    assert "node n has two owners of its GPUs, which would give one to two pods: " in line
+
+
+@pytest.mark.parametrize(
+    ("known", "classes", "words"),
+    [
+        (None, ["gpu.nvidia.com"], "its ResourceClaimTemplate two does not exist"),
+        (template("gpu.example.com"), ["gpu.nvidia.com"],
+         "its claim names the DeviceClass gpu.example.com, which does not exist"),
+        (template(selectors=[{"cel": {"expression": "false"}}]), ["gpu.nvidia.com"],
+         "no free device of its nodes meets false"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, words: str) -> None:
+    """While the node has GPUs."""
+    machine = node(gpus=0)
+    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    waiting = pod(resourceClaims=CLAIMS, gpus=0)
+    own = group()
+    found = diagnose(
+        waiting,
+        ClusterSnapshot(
+            groups=[own],
+            nodes={own.name: [machine]},
+            pods=[waiting],
+            device_classes=classes,
+            claim_templates={"default/two": known} if known else {},
+        ),
+    )
+    assert words in found.message
+    assert found.permanent
