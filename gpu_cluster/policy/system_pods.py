@@ -43,6 +43,15 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         "reads the host's driver",
     ),
     SystemPods(
+        pattern="kube-system/DaemonSet/nvidia-dra-driver",
+        controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
+                  "capabilitiesRestricted", "seccompRestricted"),
+        paths=("/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins", "/var/run/cdi",
+               "/"),
+        why="offers GPUs to the kubelet and describes them to container runtimes; it reads the "
+        "host's driver",
+    ),
+    SystemPods(
         pattern="kube-system/DaemonSet/aws-efa-k8s-device-plugin",
         controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
                   "runAsUser", "capabilitiesRestricted", "seccompRestricted"),

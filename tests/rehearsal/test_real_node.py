@@ -29,7 +29,7 @@ from gpu_cluster.components.gpu.acceptance_program.report import MARKER
 from gpu_cluster.rehearsal import lock
 from gpu_cluster.rehearsal.control_plane.pods import GPU, phase
 from gpu_cluster.rehearsal.gpu_node import host_changes, overrides, runtime_config
-from gpu_cluster.rehearsal.gpu_node.host_driver import Driver
+from gpu_cluster.rehearsal.gpu_node.host_driver import Driver, in_usual_folders
 from gpu_cluster.rehearsal.gpu_node.host_node import PROGRAMS, HostNode, dra_programs, pool_of
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from gpu_cluster.rehearsal.gpu_node.pytorch import PyTorch
@@ -38,6 +38,8 @@ from gpu_cluster.rehearsal.run import POLICIES
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 
 GPU_NAME, UUID = "NVIDIA Simulated", "GPU-0123abcd-0000-0000-0000-000000000000"
+DEVICES = {"nvidia0": 0, "nvidiactl": 255}
+"""Name in /dev -> the minor number that NVIDIA's driver gives it."""
 CARD = f"GPU 0: {GPU_NAME} (UUID: {UUID})"
 MACHINE = Machine(
     gpus=(Gpu(name=GPU_NAME, uuid=UUID, memory_mib=1024),),
@@ -178,13 +180,13 @@ class SimulatedPlugin(threading.Thread):
         return field(1, field(1, field(1, b"NVIDIA_VISIBLE_DEVICES") + field(2, b"all")))
 
 
-def simulated_driver(folder: Path, log: Path, nvidia_smi: Path) -> Driver:
+def simulated_driver(folder: Path, log: Path, machine: Machine) -> Driver:
     """NVIDIA's real runtime, whose CDI files mount the driver's only program: a shell script. Its
     own CDI mode takes the place of the default one, which needs a real driver."""
     edits = {
         "mounts": [
             {
-                "hostPath": str(nvidia_smi),
+                "hostPath": str(machine.nvidia_smi),
                 "containerPath": "/usr/bin/nvidia-smi",
                 "options": ["bind", "ro"],
             }
@@ -210,6 +212,7 @@ def simulated_driver(folder: Path, log: Path, nvidia_smi: Path) -> Driver:
     return Driver(
         runtime=tools.binary("nvidia-container-runtime"),
         environment={"NVIDIA_CTK_CONFIG_FILE_PATH": str(config)},
+        overlays=in_usual_folders(machine),
         take_variables=take_variables,
     )
 
@@ -226,13 +229,25 @@ def driver_folder(folder: Path) -> Machine:
     subprocess.run(["cc", "-shared", "-fPIC", *defined, "-o", library, source], check=True)
     (library.parent / "libnvidia-ml.so.1").symlink_to(library.name)
     (library.parent / "libcuda.so.580.159.04").touch()
-    for minor, name in ((0, "nvidia0"), (255, "nvidiactl")):
+    for name, minor in DEVICES.items():
         os.mknod(folder / "dev" / name, 0o666 | stat.S_IFCHR, os.makedev(195, minor))
     return replace(MACHINE, nvidia_smi=smi, libraries=(library.parent,))
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> HostNode:
+def devices() -> Iterator[None]:
+    """The devices in the machine's own folder, where the stack's DRA driver looks for them."""
+    wanted = {Path("/dev", name): minor for name, minor in DEVICES.items()}
+    made = {path: minor for path, minor in wanted.items() if not path.exists()}
+    for path, minor in made.items():
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(195, minor))
+    yield
+    for path in made:
+        path.unlink()
+
+
+@pytest.fixture
+def here(tmp_path: Path, devices: None) -> HostNode:
     """This machine with a GPU that is a shell script."""
     machine = driver_folder(tmp_path / "driver")
     measured = json.loads(MEASURED.read_text())
@@ -253,7 +268,7 @@ def here(tmp_path: Path) -> HostNode:
     return HostNode(
         machine=machine,
         pool=pool_of("onprem"),
-        drive=lambda folder, log: simulated_driver(folder, log, machine.nvidia_smi),
+        drive=lambda folder, log: simulated_driver(folder, log, machine),
         programs=programs,
         pytorch=SmallPyTorch(
             python="/usr/bin/torch-python",
@@ -314,13 +329,16 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4, 0]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == [
-        *["pending"] * 2, "published", *["ready"] * 15, *["succeeded"] * 2, *["trained"] * 2,
+        *["pending"] * 3, "published", *["ready"] * 16, *["succeeded"] * 2, *["trained"] * 2,
         "without a GPU",
     ]  # fmt: skip
     assert plugin.strategies == {"cdi-cri"}
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]
     assert re.search("its worker deleted after step [1-5]00, resumed from step", trained.detail)
     details = {step.name: step.detail for step in rehearsal.steps}
+    claim = r"claiming-\d run with a GPU each, claiming-\d waits"
+    assert re.fullmatch(claim, details["pods claim the GPUs"])
+    assert details["the stack with claims is idempotent"] == "no changes"
     assert details["the DRA driver offers the GPUs"] == f"{GPU_NAME} with 1Gi"
     assert "claim-1 with a GPU of its own, claim-2 waits" in details["a GPU for each pod's claim"]
     assert details["pods share a claim"] == "sharing-1 and sharing-2 run with one claim"

@@ -3,6 +3,7 @@
 The machine's driver is used as it is; nothing is installed or changed.
 """
 
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -27,6 +28,8 @@ class Driver:
     """Variables that the runtime needs, set in containerd's environment."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The machine's file -> the file that the node's programs see in its place."""
+    overlays: Mapping[str, str] = field(default_factory=dict)
+    """The machine's folder -> the folder whose files the node's programs see in it as well."""
     take_variables: Callable[[bool], object] = lambda taken: None
     """Says whether the runtime takes the variables of unprivileged containers, from now on."""
 
@@ -54,8 +57,19 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
         runtime=tools.binary("nvidia-container-runtime"),
         environment={"NVIDIA_CTK_CONFIG_FILE_PATH": str(config)},
         files=_loader_cache(machine, folder) | _devices(machine),
+        overlays=in_usual_folders(machine),
         take_variables=take_variables,
     )
+
+
+def in_usual_folders(machine: Machine) -> dict[str, str]:
+    """A driver in a folder of its own, in the folders of an installed package as well."""
+    found = {}
+    for libraries in machine.libraries:
+        usual = Path("/usr/lib") / f"{platform.machine()}-linux-gnu"
+        found[str(usual if usual.is_dir() else Path("/usr/lib64"))] = str(libraries)
+        found["/usr/bin"] = str(libraries.parent / "bin")
+    return found
 
 
 def _devices(machine: Machine) -> dict[str, str]:

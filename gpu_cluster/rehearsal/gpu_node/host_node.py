@@ -1,6 +1,7 @@
 """This machine as a node of a stack: in the inventory, the cluster and the program's overrides."""
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,11 @@ def here(stack: str, machine: Machine) -> HostNode:
 def dra_programs() -> dict[str, Path]:
     """The programs of the DRA driver's image, which copies its hook to the kubelet's folder."""
     names = ("gpu-kubelet-plugin", "nvidia-cdi-hook")
-    return {f"/usr/bin/{name}": tools.binary(name) for name in names}
+    return {
+        **{f"/usr/bin/{name}": tools.binary(name) for name in names},
+        "/usr/bin/kubelet-plugin-prestart.sh": Path(__file__).with_name("prestart.sh"),
+        "/usr/bin/bash": Path(shutil.which("bash") or "/bin/sh"),
+    }
 
 
 def pool_of(stack: str) -> str:

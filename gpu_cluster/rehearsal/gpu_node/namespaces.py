@@ -43,6 +43,8 @@ def run(plan: dict[str, Any]) -> None:
     mount("proc", "/proc", kind="proc")
     for source, target in plan["binds"]:
         mount(source, target, flags=MS_BIND)
+    for source, target in plan["overlays"]:
+        mount("overlay", target, kind="overlay", data=f"lowerdir={source}:{target}")
     children: dict[int, str] = {}
     for program in plan["programs"]:
         # A kubelet that finds no container runtime exits.
@@ -77,11 +79,12 @@ def end_with(children: dict[int, str]) -> None:
             sys.exit(f"{children[pid]} ended with {code}: see its log")
 
 
-def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0) -> None:
+def mount(
+    source: str, target: str, *, kind: str | None = None, flags: int = 0, data: str | None = None
+) -> None:
     """Calls mount(2)."""
-    done = libc.mount(
-        source.encode(), target.encode(), kind.encode() if kind else None, flags, None
-    )
+    kinds, options = (value.encode() if value else None for value in (kind, data))
+    done = libc.mount(source.encode(), target.encode(), kinds, flags, options)
     check(done, f"mount {source} on {target}")
 
 

@@ -228,8 +228,10 @@ class RealNode:
             (str(self._folder / part if part else self._run / "containerd"), place)
             for place, part in HIDDEN.items()
         ] + [(source, target) for target, source in driver.files.items()]
+        overlays = [(source, target) for target, source in driver.overlays.items()]
+        document = {"binds": binds, "overlays": overlays, "programs": programs}
         plan = self._folder / "plan.json"
-        plan.write_text(json.dumps({"binds": binds, "programs": programs}, indent=1))
+        plan.write_text(json.dumps(document, indent=1))
         return plan
 
     def _namespace(self, deadline: float) -> str:

@@ -86,12 +86,14 @@ class Overrides:
         self._stack(document["config"])
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         with (program / IMAGES).open("a") as catalog:
-            repository, _, tag = PLUGIN.rpartition(":")
-            catalog.write(
-                f'\nDEVICE_PLUGIN = Image(repository="{repository}", tag="{tag}", '
-                'source="built here", read="now")\n'
-            )
+            for name, image in (("DEVICE_PLUGIN", PLUGIN), ("DRA_DRIVER", dra_driver.IMAGE)):
+                repository, _, tag = image.rpartition(":")
+                catalog.write(
+                    f'\n{name} = Image(repository="{repository}", tag="{tag}", '
+                    'source="built here", read="now")\n'
+                )
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
+        self.made.append(f"{IMAGES}: DRA_DRIVER -> {dra_driver.IMAGE} (there is no registry)")
         self.made.append(
             "nvidia-smi -c and compute-policy of the MPS daemon and the DRA driver: do nothing "
             "(the GPU's compute mode and time slices stay as they are)"
@@ -164,12 +166,17 @@ def shared(
 
 
 def sharing_pods(
-    config: dict[str, Any], pool: str, pods: int, training: Training | None = None
+    config: dict[str, Any],
+    pool: str,
+    pods: int,
+    training: Training | None = None,
+    *,
+    prefix: str = "share",
 ) -> list[str]:
-    """Replaces the pool's samples by `pods` pods with one share each; returns their names. With
-    `training`, each also computes with its PyTorch."""
+    """Replaces the pool's samples by `pods` pods with one GPU or share each; returns their names,
+    which begin with `prefix`. With `training`, each also computes with its PyTorch."""
     compute = f"{training.pytorch.python} -c {shlex.quote(_COMPUTE)}; " if training else ""
-    names = [f"share-{number}" for number in range(1, pods + 1)]
+    names = [f"{prefix}-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {
             "kind": "pod",
@@ -187,6 +194,16 @@ def sharing_pods(
                 "volumes": training.mounts,
             }
     return names
+
+
+def claiming(config: dict[str, Any], pool: str, pods: int) -> list[str]:
+    """The DRA driver in place of the pool's device plugin, and `pods` pods that claim a GPU each;
+    returns their names."""
+    for key in ("sharing", "cdi"):
+        config[POOLS][pool].pop(key, None)
+    config[POOLS][pool]["devicePlugin"] = "dra"
+    _without_samples(config, pool)
+    return sharing_pods(config, pool, pods, prefix="claiming")
 
 
 def unmanaged(config: dict[str, Any], pool: str) -> list[str]:

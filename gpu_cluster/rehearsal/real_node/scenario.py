@@ -95,7 +95,10 @@ class RealNodeRehearsal(Rehearsal):
             heard=self._heard,
         )
         return [
-            Planned("pulumi up without the device plugin", self._without_plugin),
+            Planned("pulumi up with the DRA driver", self._claim),
+            Planned("pods claim the GPUs", self._claims_run),
+            Planned("the stack with claims is idempotent", self._idempotency),
+            Planned("pulumi up without the DRA driver", self._without_driver),
             Planned("the DRA driver offers the GPUs", self._claimable),
             Planned("a GPU for each pod's claim", claims.one_waits),
             Planned("pods share a claim", claims.shared),
@@ -366,10 +369,29 @@ class RealNodeRehearsal(Rehearsal):
                 shares.add(f", each on {share} of {whole} multiprocessors")
         return f"{len(names)} pods at once{''.join(sorted(shares))}"
 
-    def _without_plugin(self) -> str:
-        """One owner for each GPU: no device plugin beside the DRA driver on a node."""
-        self._edit(lambda config: overrides.unmanaged(config, self.overrides.pool))
+    def _claim(self) -> str:
+        """The stack's own DRA driver in place of its device plugin: each GPU has one owner."""
+        pods = len(self.machine.gpus) + 1
+        self._edit(lambda config: overrides.claiming(config, self.overrides.pool, pods))
         return f"{self._up()}, {self._offers(0)}"
+
+    def _claims_run(self) -> str:
+        names = list(self._workloads())
+        self._until(
+            lambda: len(self._view.running(names)) == len(names) - 1,
+            lambda: self._view.not_running(names),
+        )
+        running = self._view.running(names)
+        for name in running:
+            self._heard(name)
+        (waits,) = [name for name in names if name not in running]
+        self._waits(waits, "cannot allocate all claims")
+        return f"{' and '.join(running)} run with a GPU each, {waits} waits"
+
+    def _without_driver(self) -> str:
+        """The stack's driver ends; the next steps need one with other settings."""
+        self._edit(lambda config: overrides.unmanaged(config, self.overrides.pool))
+        return self._up()
 
     def _claimable(self) -> str:
         assert self.claims is not None
@@ -426,14 +448,14 @@ class RealNodeRehearsal(Rehearsal):
             raise Failure(f"pod {name} has no GPU in its limits, but sees one: {output!r}")
         self.samples[name] = {"state": "without a GPU", "node": NAME, "said": output}
 
-    def _waits(self, name: str) -> None:
+    def _waits(self, name: str, word: str = "nvidia.com/gpu") -> None:
         """Records why a sample waits, according to the scheduler and to the rehearsal."""
         pod = self._view.pod(name)
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, although no GPU is free for it")
         diagnosis = diagnose(pod, self.sandbox.snapshot())
         message = condition(pod, "PodScheduled").get("message", "")
-        if "nvidia.com/gpu" not in message:
+        if word not in message:
             raise Failure(f"pod {name} waits for something other than GPUs: {message}")
         self.samples[name] = {"state": "pending", "scheduler": message, "why": diagnosis.message}
 

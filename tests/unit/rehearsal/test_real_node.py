@@ -210,6 +210,7 @@ def test_the_copy_runs_the_plugin_that_was_built_here(program: Path) -> None:
     names: dict[str, Any] = {"__name__": "images"}
     exec((program / overrides.IMAGES).read_text(), names)
     assert names["DEVICE_PLUGIN"].reference == PLUGIN
+    assert names["DRA_DRIVER"].reference == dra_driver.IMAGE
     assert (
         (program / overrides.IMAGES).read_text().startswith((ROOT / overrides.IMAGES).read_text())
     )
@@ -222,8 +223,8 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     pools, workloads = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
     assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
     assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all GPUs of this machine)" in made.made
-    assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
-    assert len(made.made) == 12
+    assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 2
+    assert len(made.made) == 13
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
     assert (
@@ -257,6 +258,10 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     shares = [workload for name, workload in found.workloads.items() if name.startswith("share-")]
     assert [share.gpus for share in shares] == [1] * 5
+    overrides.edit(file, lambda config: overrides.claiming(config, "gpus", 2))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert found.pools["gpus"].pool.device_class == "gpu.nvidia.com"
+    assert {"claiming-1", "claiming-2"} < set(found.workloads)
     overrides.edit(file, lambda config: overrides.unmanaged(config, "gpus"))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert not found.pools["gpus"].pool.device_plugin
