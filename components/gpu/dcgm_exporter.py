@@ -3,7 +3,6 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from ..access import rights
 from ..catalog import charts_and_alerts, metrics
 from ..cluster import Cluster
 from .dcgm_pod import LABELS, NAME, PORT, groups, spec
@@ -44,9 +43,6 @@ class DcgmExporter(pulumi.ComponentResource):
             data={"counters.csv": file},
             opts=cluster.options(self, delete_before_replace=True, depends_on=[self.namespace]),
         )
-        before: list[pulumi.Resource] = [counters]
-        if any(group.claimed for group in groups(cluster)):
-            before += self._access(cluster)
         self.daemon_sets = [
             kubernetes.apps.v1.DaemonSet(
                 group.name,
@@ -60,7 +56,7 @@ class DcgmExporter(pulumi.ComponentResource):
                 },
                 spec=spec(group, args, file),
                 # Two exporters on a node report every GPU twice.
-                opts=cluster.options(self, delete_before_replace=True, depends_on=before),
+                opts=cluster.options(self, delete_before_replace=True, depends_on=[counters]),
             )
             for group in groups(cluster)
         ]
@@ -69,29 +65,6 @@ class DcgmExporter(pulumi.ComponentResource):
         else:
             self._for_prometheus(args, cluster)
         self.register_outputs({})
-
-    def _access(self, cluster: Cluster) -> list[pulumi.Resource]:
-        """The account with which the exporter reads ResourceSlices."""
-        options = cluster.options(self, depends_on=[self.namespace])
-        account = kubernetes.core.v1.ServiceAccount(
-            NAME, metadata={"name": NAME, "namespace": NAMESPACE}, opts=options
-        )
-        granted = rights.declare(
-            NAME,
-            account=NAME,
-            namespace=NAMESPACE,
-            labels=LABELS,
-            cluster_rules=[
-                {
-                    "api_groups": ["resource.k8s.io"],
-                    "resources": ["resourceslices"],
-                    "verbs": ["get", "list", "watch"],
-                }
-            ],
-            own_rules=(),
-            opts=options,
-        )
-        return [account, *granted]
 
     def _for_google(self, args: MonitoringArgs, cluster: Cluster) -> None:
         kubernetes.apiextensions.CustomResource(

@@ -42,9 +42,6 @@ class Group:
     """Whether GKE's device plugin runs, which reports `nvidia0` to the kubelet instead of the GPU's
     UUID; the exporter matches pods with GPUs by it (dcgm-exporter issues 27 and 85)."""
     shared: bool
-    claimed: bool = False
-    """Whether pods claim their GPUs: the kubelet then reports a device's name, which the exporter
-    finds in the node's ResourceSlice (gpu-operator pull request 2706, read 2026-11-29)."""
     pools: Sequence[GpuPool]
 
     @property
@@ -55,19 +52,17 @@ class Group:
             "gke" if self.gke_plugin else "",
             self.runtime_class or "",
             "shared" if self.shared else "",
-            "claimed" if self.claimed else "",
         ]
         return "-".join(part for part in parts if part)
 
 
 def groups(cluster: Cluster) -> list[Group]:
     """The pools grouped by their requirements; on most clusters, one group."""
-    grouped: dict[tuple[str | None, str | None, bool, bool, bool], list[GpuPool]] = {}
+    grouped: dict[tuple[str | None, str | None, bool, bool], list[GpuPool]] = {}
     for pool in cluster.pools.values():
         gke_plugin = not pool.nvidia_runtime and not pool.device_plugin
         shared = pool.sharing is not None and pool.sharing.replicas > 1
-        claimed = pool.device_class is not None
-        key = (pool.runtime_class, pool.driver_directory, gke_plugin, shared, claimed)
+        key = (pool.runtime_class, pool.driver_directory, gke_plugin, shared)
         grouped.setdefault(key, []).append(pool)
     return [
         Group(
@@ -75,10 +70,9 @@ def groups(cluster: Cluster) -> list[Group]:
             driver_directory=directory,
             gke_plugin=gke_plugin,
             shared=shared,
-            claimed=claimed,
             pools=pools,
         )
-        for (runtime_class, directory, gke_plugin, shared, claimed), pools in grouped.items()
+        for (runtime_class, directory, gke_plugin, shared), pools in grouped.items()
     ]
 
 
@@ -101,8 +95,7 @@ def spec(group: Group, args: MonitoringArgs, counters: str) -> DaemonSetSpecArgs
                 "runtime_class_name": group.runtime_class,
                 "affinity": affinity_to(pool.node_selector for pool in group.pools),
                 "tolerations": [toleration.manifest() for toleration in _tolerations(group.pools)],
-                "service_account_name": NAME if group.claimed else None,
-                "automount_service_account_token": group.claimed,
+                "automount_service_account_token": False,
                 "containers": [
                     {
                         "name": NAME,
@@ -139,7 +132,6 @@ def _env(group: Group, args: MonitoringArgs) -> list[EnvVarArgsDict]:
         "DCGM_EXPORTER_INTERVAL": str(args.interval_seconds * 1000),
         **({"DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "device-name"} if group.gke_plugin else {}),
         **({"KUBERNETES_VIRTUAL_GPUS": "true"} if group.shared else {}),
-        **({"KUBERNETES_ENABLE_DRA": "true"} if group.claimed else {}),
         **({"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if group.driver_directory else {}),
     }
     return [{"name": name, "value": value} for name, value in variables.items()]

@@ -209,26 +209,3 @@ def test_google_s_dashboard_says_what_managed_dcgm_does_not_collect() -> None:
     for missing in ("Last XID error", "Throttled for power", "alert GpuXidError"):
         assert missing in said
     assert "monitoring.source: exporter" in said
-
-
-def test_the_exporter_finds_claimed_gpus_in_resource_slices() -> None:
-    """On pools whose pods claim them only: elsewhere, the kubelet reports the GPU's UUID."""
-    found = declare(pool("a"), pool("b", device_plugin=False, device_class="gpu.nvidia.com"))
-    pods = {row.name: row.inputs["spec"]["template"]["spec"] for row in found.of(DAEMON_SET)}
-    assert set(pods) == {"dcgm-exporter", "dcgm-exporter-claimed"}
-    variables = {
-        name: {each["name"] for each in spec["containers"][0]["env"]} for name, spec in pods.items()
-    }
-    assert "KUBERNETES_ENABLE_DRA" in variables["dcgm-exporter-claimed"]
-    assert "KUBERNETES_ENABLE_DRA" not in variables["dcgm-exporter"]
-    assert pods["dcgm-exporter-claimed"]["automountServiceAccountToken"] is True
-    assert pods["dcgm-exporter"]["automountServiceAccountToken"] is False
-    account = pods["dcgm-exporter-claimed"]["serviceAccountName"]
-    (binding,) = found.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding")
-    assert [subject["name"] for subject in binding.inputs["subjects"]] == [account]
-    (role,) = found.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole")
-    (right,) = role.inputs["rules"]
-    assert (right["resources"], set(right["verbs"])) == (
-        ["resourceslices"],
-        {"get", "list", "watch"},
-    )

@@ -23,7 +23,6 @@ def manifest(pool: GpuPool, image: str) -> dict[str, Any]:
         driver_directory=pool.driver_directory,
         gke_plugin=False,
         shared=False,
-        claimed=False,
         pools=[pool],
     )
     template: Any = spec(group, MonitoringArgs(enabled=True), "")["template"]
