@@ -14,7 +14,7 @@ from ..schema.effect import Sent
 from ..schema.fallback import way
 from ..schema.limits import UNIQUE, Limit
 from ..schema.rules import Checked
-from .reservation import CapacityType
+from .reservation import CapacityType, is_karpenters
 
 LONGEST_PART = 32
 """The most characters of the name of a node group of an order: the provider adds 26 and a dash,
@@ -53,6 +53,17 @@ class EksFallbackArgs(Checked):
     def machines(self) -> Sequence[str]:
         """The instance types, if they are not the pool's."""
         return self.instance_types
+
+
+def part_names(
+    pool: str, fallback: Sequence[CapacityType | EksFallbackArgs], *, groups: bool
+) -> Sequence[str]:
+    """The names of the node groups, or with `groups` false of the NodePools, of an order: only the
+    pool's own if one has all entries."""
+    if not fallback or (not groups and is_karpenters(fallback)):
+        return [pool]
+    names = [part_name(pool, entry) for entry in fallback]
+    return names if groups else [name.replace("_", ".") for name in names]
 
 
 def part_name(pool: str, entry: CapacityType | EksFallbackArgs) -> str:

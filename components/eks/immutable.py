@@ -6,8 +6,12 @@ it fails if a replacement has no rule.
 
 import json
 import re
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 from ..schema.on_change import Refusal, Verdict, kept
+from .fallback_args import part_names
 from .reservation import CAPACITY_TYPES
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
@@ -19,10 +23,20 @@ def bought(old: str, new: str) -> Verdict:
     return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
 
 
-def choices_kept(old: str, new: str) -> Verdict:
-    """Each choice of `fallback` is its own node group; a pool without it has a different one."""
-    before, after = ([*map(json.dumps, json.loads(text))] for text in (old, new))
-    return None if before and {*before} <= {*after} else "GPU pool"
+def _parts_kept(old: str, new: str, *, groups: bool) -> Verdict:
+    """Whether the new order of `fallback` has all node groups or NodePools of the old one."""
+    # Not decoded: the state may name what is refused by now.
+    orders = (json.loads(text, object_hook=_entry) for text in (old, new))
+    before, after = ({*part_names("pool", order, groups=groups)} for order in orders)
+    return None if before <= after else "GPU pool"
+
+
+def _entry(values: dict[str, Any]) -> SimpleNamespace:
+    return SimpleNamespace(**values)
+
+
+node_groups_kept = partial(_parts_kept, groups=True)
+node_pools_kept = partial(_parts_kept, groups=False)
 
 
 def another_scaler(old: str, new: str) -> Verdict:

@@ -16,6 +16,7 @@ from .cluster import EksCluster
 from .cluster_args import EksClusterArgs
 from .efa import EfaDevicePlugin, security_group, with_group
 from .existing_cluster import AnyEksCluster, EksExistingCluster
+from .immutable import node_pools_kept
 from .karpenter_nodes import declare_auto_mode, declare_karpenter
 from .node_group import EksGpuNodeGroup, NodeGroupSite
 from .placement_group import placement_groups
@@ -144,13 +145,14 @@ def _node_groups(
 
 
 def _remember(settings: EksSettings, after: Sequence[pulumi.Resource], runs: Runs) -> None:
-    """Records the settings. No change of a Karpenter pool replaces it: its nodes follow."""
+    """Records the settings. Nodes of Karpenter and Auto Mode follow any change of their NodePool;
+    only those of a NodePool that another `fallback` no longer has are deleted."""
     groups = SCALERS[settings.cluster.scaler].node_groups
     LastingSettings(
         settings.cluster,
         {name: pool.args for name, pool in settings.pools.items()},
         cluster=change_rules(type(settings.cluster)),
-        pool=change_rules(EksGpuNodeGroupArgs) if groups else {},
+        pool=change_rules(EksGpuNodeGroupArgs) if groups else {"fallback": node_pools_kept},
         after=after,
         claims=runs.claims,
         opts=runs.component_options,

@@ -28,7 +28,7 @@ from ..discovery import discovery_labels
 from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at, camel
 from ..schema.effect import Sent, Silent
-from ..schema.fallback import check_keys, of_each, way
+from ..schema.fallback import DISTINCT, check_keys, of_each, way
 from ..schema.limits import UNIQUE, Example, Hint, Limit, none_of, one_of
 from ..schema.on_change import OnChange
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
@@ -46,8 +46,8 @@ from .disk_args import (
     possible_iops,
 )
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
-from .fallback_args import INSTANCE_TYPE, LONGEST_PART, EksFallbackArgs, part_name
-from .immutable import bought, choices_kept, never_lower
+from .fallback_args import INSTANCE_TYPE, LONGEST_PART, EksFallbackArgs, part_names
+from .immutable import bought, never_lower, node_groups_kept
 from .karpenter_args import (
     MAX_CLASS_DISK_GIB,
     EksPoolKarpenterArgs,
@@ -199,8 +199,8 @@ class EksGpuNodeGroupArgs(Checked):
         Sequence[CapacityType | EksFallbackArgs],
         Len(2, 100),
         Hint("name at least two ways of buying nodes, or set capacityType"),
-        UNIQUE,
-        OnChange(choices_kept),
+        DISTINCT,
+        OnChange(node_groups_kept),
         Sent("NodeGroup", "NodePool spec.template.spec.requirements[].values[]"),
     ] = ()
     """The ways of buying nodes, in the order in which they are tried, with the values of
@@ -433,12 +433,7 @@ class EksGpuNodeGroupArgs(Checked):
     def parts(self, name: str, scaler: Scaler) -> Sequence[str]:
         """The names of the node groups or NodePools of the pool `name`, one for each of its
         `choices`; only its own if one has all of them."""
-        # https://karpenter.sh/docs/concepts/nodepools/, "Capacity Type", 1.14, read 2026-11-24.
-        groups = SCALERS[scaler].node_groups
-        if not self.fallback or (not groups and reservations.is_karpenters(self.fallback)):
-            return [name]
-        names = [part_name(name, entry) for entry in self.fallback]
-        return names if groups else [part.replace("_", ".") for part in names]
+        return part_names(name, self.fallback, groups=SCALERS[scaler].node_groups)
 
     check_given = staticmethod(check_keys)
 

@@ -34,7 +34,7 @@ from ..discovery import discovery_labels
 from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at
 from ..schema.effect import Sent
-from ..schema.fallback import check_keys, of_each, price_rank, way
+from ..schema.fallback import DISTINCT, check_keys, of_each, price_rank, way
 from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_label_key, one_of
 from ..schema.on_change import OnChange, kept
 from ..schema.outputs import MaybeOutput
@@ -189,7 +189,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Sequence[Capacity | GkeFallbackArgs],
         MinLen(2),
         LEAST_TWO,
-        UNIQUE,
+        DISTINCT,
         Sent("ComputeClass spec.priorities[]"),
         NotWith("node-pools", "the nodes of a node pool are all bought in the same way"),
     ] = ()
@@ -467,7 +467,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _as(self, entry: Capacity | GkeFallbackArgs) -> "GkeGpuNodePoolArgs":
         bought = way(entry)
         own = GkeFallbackArgs() if isinstance(entry, str) else entry
-        choice = replace(
+        machine = catalog.machine_type(own.machine_type or self.machine_type)
+        assert machine is not None
+        if (machine.accelerator, machine.gpus) != (self.machine.accelerator, self.machine.gpus):
+            carried = f"{int(machine.gpus)} {machine.accelerator}"
+            raise refuse("machineType", own.machine_type)(
+                f"has {carried if machine.accelerator else 'no GPU built in'}, and "
+                f"{self.machine_type} {self.gpus} {self.gpu_model.name}",
+                remedy="all nodes of a pool have the same GPUs, by which pods and quotas name "
+                "them: choose such a machine type, or add a pool",
+            )
+        return replace(
             self,
             fallback=(),
             capacity_type=bought,
@@ -476,14 +486,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             zones=own.zones or self.zones,
             machine_type=own.machine_type or self.machine_type,
         )
-        if (choice.gpu_model, choice.gpus) != (self.gpu_model, self.gpus):
-            raise refuse("machineType", choice.machine_type)(
-                f"has {choice.gpus} {choice.gpu_model.name}, and {self.machine_type} "
-                f"{self.gpus} {self.gpu_model.name}",
-                remedy="all nodes of a pool have the same GPUs, by which pods and quotas name "
-                "them: choose such a machine type, or add a pool",
-            )
-        return choice
 
     @property
     def dearest(self) -> "GkeGpuNodePoolArgs":
@@ -576,7 +578,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             args=self,
             pool=pool,
             places=zones,
-            warnings=[*dict.fromkeys(line for choice in choices for line in choice.warnings)],
+            warnings=[
+                *dict.fromkeys(line for choice in choices for line in choice.warnings),
+                *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
+            ],
             fallback=choices if self.fallback else (),
         )
 
@@ -627,6 +632,18 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "only right if Google's installer runs in the cluster; use osImage ubuntu for the "
                 "Operator's driver, or driver daemonset for this stack's"
             )
+
+    def _order_warnings(self) -> Iterator[str]:
+        for position, entry in enumerate(self.fallback):
+            own = GkeFallbackArgs() if isinstance(entry, str) else entry
+            if own.capacity_type == "reservation" and len(own.zones) > 1:
+                # cluster-autoscaler 7d250507, pkg/autoprovisioning/injection.go,
+                # validateSpecifiedZones
+                yield (
+                    f"fallback[{position}].zones: GKE never uses this choice unless there is a "
+                    f"reservation of this name in each of {', '.join(own.zones)}; name only the "
+                    "zone of the reservation"
+                )
 
     def _places(self, zones: Sequence[str]) -> int:
         """The factor by which minNodes and maxNodes are multiplied."""

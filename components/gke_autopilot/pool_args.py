@@ -9,6 +9,7 @@ from annotated_types import Ge, MinLen
 
 from ..catalog import gke as catalog
 from ..catalog import kubernetes as names
+from ..catalog.dates import holds
 from ..cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from ..gke import reservation as reservations
 from ..gke.classes import WHOLE_GPUS, bought, common_spec, in_class
@@ -18,8 +19,8 @@ from ..gke.sharing_args import GkeSharingArgs
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
 from ..schema.decode import shown
 from ..schema.effect import Sent
-from ..schema.fallback import check_keys, of_each, way
-from ..schema.limits import UNIQUE, Example, Limit
+from ..schema.fallback import DISTINCT, check_keys, of_each, way
+from ..schema.limits import Example, Limit
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, Fits, rule
 from .cluster_args import GkeAutopilotArgs
@@ -61,7 +62,7 @@ class GkeAutopilotPoolArgs(Checked):
         Sequence[Capacity | GkeAutopilotFallbackArgs],
         MinLen(2),
         LEAST_TWO,
-        UNIQUE,
+        DISTINCT,
         Sent("ComputeClass spec.priorities[]"),
         NotWith("gke", "a pod that selects no compute class gets nodes that are bought in one way"),
     ] = ()
@@ -152,7 +153,7 @@ class GkeAutopilotPoolArgs(Checked):
         needs = f" and gpusPerNode: {counts[0]}" if missing and cluster.scaler == "gke" else ""
         check_scaler(self, cluster.scaler, type(cluster), needs=needs)
         self._check_version(cluster.version)
-        of_each(self.fallback, partial(_check_zones, cluster))
+        of_each(self.fallback, partial(self._check_zones, cluster))
         pool = self.gpu_pool(name)
         if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:
@@ -282,18 +283,27 @@ class GkeAutopilotPoolArgs(Checked):
                 remedy=f"raise cluster.version {version}, or drop it",
             )
 
-
-def _check_zones(cluster: GkeAutopilotArgs, entry: Capacity | GkeAutopilotFallbackArgs) -> None:
-    """Raises ValueError for a zone that a class of the cluster cannot name."""
-    first = catalog.FIRST_VERSIONS["compute-class-location"]
-    for zone in () if isinstance(entry, str) else entry.zones:
-        if catalog.region_of(zone) != cluster.location:
-            raise refuse("zones", zone)(
-                f"is not a zone of the cluster's region {cluster.location}",
-                remedy=catalog.zones_of(cluster.location),
-            )
-        if cluster.version is not None and catalog.meets(cluster.version, first) is False:
-            raise refuse("zones")(
-                f"of a compute class need GKE {' or '.join(first)}",
-                remedy=f"raise cluster.version {cluster.version}, or drop the key",
-            )
+    def _check_zones(
+        self, cluster: GkeAutopilotArgs, entry: Capacity | GkeAutopilotFallbackArgs
+    ) -> None:
+        """Raises ValueError for a zone that a class of the cluster cannot name."""
+        first = catalog.FIRST_VERSIONS["compute-class-location"]
+        offered = catalog.zones_with(self.accelerator, cluster.location)
+        partial_list = catalog.ACCELERATORS[self.accelerator].zones_partial
+        listed = holds("gke.ACCELERATOR_ZONES") and not partial_list
+        for zone in () if isinstance(entry, str) else entry.zones:
+            if catalog.region_of(zone) != cluster.location:
+                raise refuse("zones", zone)(
+                    f"is not a zone of the cluster's region {cluster.location}",
+                    remedy=catalog.zones_of(cluster.location),
+                )
+            if listed and zone not in offered:
+                raise refuse("zones", zone)(
+                    f"has no {self.accelerator}; zones of {cluster.location} that have it: "
+                    f"{', '.join(offered) or 'none'}"
+                )
+            if cluster.version is not None and catalog.meets(cluster.version, first) is False:
+                raise refuse("zones")(
+                    f"of a compute class need GKE {' or '.join(first)}",
+                    remedy=f"raise cluster.version {cluster.version}, or drop the key",
+                )

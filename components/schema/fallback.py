@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from ..catalog.spelling import camel
+from .limits import Limit
 from .refusal import Refusal, Refusals, refuse
 
 T = TypeVar("T")
@@ -39,6 +40,16 @@ def title(entry: str | Entry) -> str:
     return entry.capacity_type + "".join(more)
 
 
+def _repeated(fallback: Sequence[str | Entry]) -> Refusal | None:
+    titles = [*map(title, fallback)]
+    again = (at for at, text in enumerate(titles) if text in titles[:at])
+    return next((Refusal((at,), "is a duplicate; remove it") for at in again), None)
+
+
+DISTINCT = Limit(_repeated, {"uniqueItems": True})
+"""Entries that differ, however they are written."""
+
+
 def price_rank(capacity_type: str) -> int:
     """The position among the ways of buying on Google Cloud, 0 for the most expensive one: a
     reservation is always paid for."""
@@ -47,12 +58,9 @@ def price_rank(capacity_type: str) -> int:
 
 def of_each(fallback: Sequence[Any], choice: Callable[[Any], T]) -> Sequence[T]:
     """What `choice` returns for each entry. Raises the refusals of all entries: see `in_entry`."""
-    refusals, found, titles = Refusals(), list[T](), set[str]()
+    refusals, found = Refusals(), list[T]()
     for position, entry in enumerate(fallback):
         with refusals:
-            if title(entry) in titles:
-                raise refuse(("fallback", position))("is a duplicate; remove it")
-            titles.add(title(entry))
             found.append(in_entry(position, entry, partial(choice, entry)))
     refusals.check()
     return found

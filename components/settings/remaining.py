@@ -83,6 +83,8 @@ class Remaining:
         if meant and meant not in holder:
             holder[meant] = value
             self._guessed.append([*outer, meant])
+        elif isinstance(outer[-1], int):  # Without the key, it may be the same as another.
+            self._guessed.append(outer[:-1])
 
 
 def steps(path: Keys) -> list[str | int]:

@@ -10,6 +10,7 @@ import pytest
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.cpu_pool_args import replaced
 from gpu_cluster.components.eks.fallback_args import EksFallbackArgs
+from gpu_cluster.components.eks.immutable import node_pools_kept
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.immutable import POOL as GKE_POOL
@@ -321,3 +322,29 @@ def test_an_entry_that_stays_in_an_order_keeps_its_node_group() -> None:
     assert verdict(["spot", here], ["spot", "on-demand"]) == "GPU pool"
     there = EksFallbackArgs(zones=["us-east-1a"], instance_types=["g6.2xlarge"])
     assert verdict(["spot", here], ["spot", there]) == "GPU pool"
+    assert verdict(["spot", here], [EksFallbackArgs(capacity_type="spot"), here]) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loss"),
+    [
+        ([], ["spot", "on-demand"], None),
+        (["spot", "on-demand"], ["on-demand", "spot"], "GPU pool"),
+        (["spot", "on-demand"], ["spot", EksFallbackArgs(zones=["us-east-1b"])], "GPU pool"),
+        (["on-demand", "spot"], [EksFallbackArgs(), "spot"], None),
+        (["on-demand", "spot"], ["spot", "on-demand"], "GPU pool"),
+        (["on-demand", "spot"], [], "GPU pool"),
+    ],
+)
+def test_an_order_of_another_node_pool_deletes_it(
+    before: Sequence[Any], after: Sequence[Any], loss: str | None
+) -> None:
+    """Karpenter has one NodePool for an order by price, and one for each entry of another."""
+    orders: list[dict[str, Any]] = [
+        {"fallback": order} if order else {} for order in (before, after)
+    ]
+    old, new = (
+        valued(EksGpuNodeGroupArgs(instance_types=["g6.xlarge"], **order), "fallback")
+        for order in orders
+    )
+    assert node_pools_kept(str(old), str(new)) == loss
