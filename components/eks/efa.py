@@ -21,6 +21,7 @@ from ..lifecycle import ownership
 from .pool_args import EksGpuNodeGroupArgs
 
 _NAME = "aws-efa-k8s-device-plugin"
+_NAME_BESIDE_OWNERS = "gpu-cluster-efa-device-plugin"
 _PATHS = {"sockets": "/var/lib/kubelet/device-plugins", "devices": "/dev/infiniband"}
 
 
@@ -78,11 +79,14 @@ class EfaDevicePlugin(pulumi.ComponentResource):
         *,
         cluster: Cluster,
         pools: Sequence[GpuPool],
+        existing: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`pools`: those whose nodes have adapters."""
+        """`pools`: those whose nodes have adapters. `existing`: whether the cluster is another
+        owner's, whose release of AWS's chart usually has the plugin's usual name."""
         super().__init__("gpu-cluster:eks:EfaDevicePlugin", name, None, opts)
-        labels = {"name": _NAME}
+        own_name = _NAME_BESIDE_OWNERS if existing else _NAME
+        labels = {"name": own_name}
         volumes: list[VolumeArgsDict] = [
             {"name": volume, "host_path": {"path": path}} for volume, path in _PATHS.items()
         ]
@@ -90,8 +94,8 @@ class EfaDevicePlugin(pulumi.ComponentResource):
             {"name": volume, "mount_path": path} for volume, path in _PATHS.items()
         ]
         kubernetes.apps.v1.DaemonSet(
-            _NAME,
-            metadata={"name": _NAME, "namespace": "kube-system"},
+            own_name,
+            metadata={"name": own_name, "namespace": "kube-system"},
             spec={
                 "selector": {"match_labels": labels},
                 "template": {

@@ -104,7 +104,13 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             opts=cluster.component_options,
         )
     if efa:
-        EfaDevicePlugin("efa", cluster=cluster, pools=efa, opts=cluster.component_options)
+        EfaDevicePlugin(
+            "efa",
+            cluster=cluster,
+            pools=efa,
+            existing=eks.control_plane is None,
+            opts=cluster.component_options,
+        )
     if args.autoscaler is not None and scaler.node_groups:
         ClusterAutoscaler(
             "cluster-autoscaler",

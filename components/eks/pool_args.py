@@ -955,7 +955,8 @@ class EksGpuNodeGroupArgs(Checked):
         if self.efa and unread:
             raise refuse("efa")(
                 "needs a security group in the cluster's VPC, which is not read if "
-                "cluster.endpoint is given; drop cluster.endpoint, or the key"
+                "cluster.endpoint is given; drop cluster.endpoint and "
+                "cluster.certificateAuthority, or the key"
             )
         setting, words = (
             ("efa", "EFA connects only nodes")

@@ -10,7 +10,6 @@ from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, ResolvedPool
 from .classes import bought, common_spec
 from .cluster_args import GkeClusterArgs
-from .disk_image import of_class
 from .pool_args import GkeGpuNodePoolArgs
 
 _IMAGES = {"cos": "cos_containerd", "ubuntu": "ubuntu_containerd"}
@@ -64,8 +63,6 @@ def _priority(choice: ResolvedPool[GkeGpuNodePoolArgs], *, fixed: bool) -> Any:
     # ("Auto-create node pools to consume reservations").
     if args.ssds and (args.local_storage or args.capacity_type == "reservation"):
         storage["localSSDCount"] = args.ssds
-    if args.secondary_boot_disk:
-        storage["secondaryBootDisks"] = of_class(args.secondary_boot_disk)
     location: dict[str, Any] = {"locationPolicy": args.location_policy.upper()}
     rule: dict[str, Any] = {
         "machineType": args.machine_type,

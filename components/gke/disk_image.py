@@ -11,24 +11,13 @@ from typing import Any
 from ..schema.limits import matching
 from .reservation import NAME, PROJECT
 
-_PATH = re.compile(rf"(?:projects/(?P<project>{PROJECT})/)?global/images/(?P<name>{NAME})")
 DISK_IMAGE = matching(
     "a disk image such as global/images/cuda-12-8, or projects/PROJECT/global/images/cuda-12-8 of "
     "another project",
-    _PATH,
+    re.compile(rf"(?:projects/{PROJECT}/)?global/images/{NAME}"),
 )
-_MODE = "CONTAINER_IMAGE_CACHE"
 
 
 def of_node_pool(path: str) -> Any:
     """`secondary_boot_disks` of a node pool's `node_config`."""
-    return [{"disk_image": path, "mode": _MODE}]
-
-
-def of_class(path: str) -> list[dict[str, str]]:
-    """`storage.secondaryBootDisks` of a priority of a ComputeClass: GoogleCloudPlatform/
-    cluster-autoscaler, pkg/computeclass/crd (read 2026-11-29)."""
-    match = _PATH.fullmatch(path)
-    assert match is not None, "checked when the args are created"
-    own = {"project": match["project"]} if match["project"] else {}
-    return [{"diskImageName": match["name"], **own, "mode": _MODE}]
+    return [{"disk_image": path, "mode": "CONTAINER_IMAGE_CACHE"}]

@@ -40,7 +40,7 @@ class _Installer:
 
 
 _APERTURES = f"""
-/sbin/iptables -C INPUT -p tcp -j ACCEPT || /sbin/iptables -I INPUT -p tcp -j ACCEPT
+/sbin/iptables -w -C INPUT -p tcp -j ACCEPT || /sbin/iptables -w -I INPUT -p tcp -j ACCEPT
 modprobe import-helper
 for device in $(lspci -nnD | grep 1ae0:0084 | cut -d " " -f 1); do
   target={names.APERTURE_DEVICES}/$device
@@ -48,7 +48,7 @@ for device in $(lspci -nnD | grep 1ae0:0084 | cut -d " " -f 1); do
   grep -q " $target " /proc/mounts && continue
   mount --bind $(readlink -f /sys/bus/pci/devices/$device) $target
 done
-chmod -R a+r {names.APERTURE_DEVICES}
+chmod -R a+r {names.APERTURE_DEVICES} || true
 chmod a+rw {names.APERTURE_DEVICES}/*/resource*
 """
 """The module and the devices through which the daemon reaches the memory of interfaces."""

@@ -328,10 +328,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             "needs imageStreaming, with which containerd reads images from it; set it, or drop the "
             "key"
         ),
-        Sent(
-            "NodePool nodeConfig.secondaryBootDisks[].diskImage",
-            "ComputeClass spec.priorities[].storage.secondaryBootDisks[]",
-        ),
+        # GKE: "Use secondary boot disks to preload data or container images", GCPResourceAllowlist
+        # (read 2026-11-29)
+        not_in_classes("this stack does not write the cluster's allowlist of disk images"),
+        Sent("NodePool nodeConfig.secondaryBootDisks[].diskImage"),
     ] = None
     """A disk image with container images, from which each node gets a second disk, of the boot
     disk's type and billed as it is: `global/images/NAME`, or `projects/PROJECT/global/images/NAME`.

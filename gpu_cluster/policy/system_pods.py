@@ -51,12 +51,18 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         why="offers GPUs to the kubelet and describes them to container runtimes; it reads the "
         "host's driver",
     ),
-    SystemPods(
-        pattern="kube-system/DaemonSet/aws-efa-k8s-device-plugin",
-        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "runAsUser", "capabilitiesRestricted", "seccompRestricted"),
-        paths=("/var/lib/kubelet/device-plugins", "/dev/infiniband"),
-        why="registers Elastic Fabric Adapters with the kubelet; as AWS ships it",
+    *(
+        SystemPods(
+            pattern=f"kube-system/DaemonSet/{name}",
+            controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                      "runAsUser", "capabilitiesRestricted", "seccompRestricted"),
+            paths=("/var/lib/kubelet/device-plugins", "/dev/infiniband"),
+            why=f"registers Elastic Fabric Adapters with the kubelet, {where}; as AWS ships it",
+        )
+        for name, where in (
+            ("aws-efa-k8s-device-plugin", "on clusters of the stack"),
+            ("gpu-cluster-efa-device-plugin", "on existing clusters"),
+        )
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/gib-installer",

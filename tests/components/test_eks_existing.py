@@ -121,7 +121,8 @@ def test_the_nodes_have_the_security_groups_that_are_named() -> None:
 def test_adapters_have_a_group_of_the_stack_in_the_cluster_s_vpc(
     monkeypatch: pytest.MonkeyPatch, named: list[str], groups: list[str], scaler: str
 ) -> None:
-    """Beside those of the nodes, or else the one that EKS created with the cluster."""
+    """Beside those of the nodes, or else the one that EKS created with the cluster. The device
+    plugin has a name of the stack: the owner's has its chart's."""
     monkeypatch.setattr(recording.Answers, "call", lambda *_: dict(FOUND))
     network = EksExistingNetworkArgs(subnet_ids=NETWORK.subnet_ids, security_group_ids=named)
     own: dict[str, Any] = {"karpenter_node_role": "Nodes"} if scaler == "karpenter" else {}
@@ -136,8 +137,12 @@ def test_adapters_have_a_group_of_the_stack_in_the_cluster_s_vpc(
         template = stack.one("aws:ec2/launchTemplate:LaunchTemplate")
         found = [row["securityGroups"] for row in template.inputs["networkInterfaces"]]
         assert found == [[*groups, "platform-efa-id"]] * 2
-    names = [item.inputs["metadata"]["name"] for item in stack.of("kubernetes:apps/v1:DaemonSet")]
-    assert "aws-efa-k8s-device-plugin" in names
+    names = {item.inputs["metadata"]["name"]: item.inputs["spec"]
+             for item in stack.of("kubernetes:apps/v1:DaemonSet")}  # fmt: skip
+    assert "aws-efa-k8s-device-plugin" not in names
+    plugin = names["gpu-cluster-efa-device-plugin"]
+    labels = {"name": "gpu-cluster-efa-device-plugin"}
+    assert plugin["selector"]["matchLabels"] == plugin["template"]["metadata"]["labels"] == labels
 
 
 LOADERS = EksCpuPoolArgs(instance_types=["m7i.xlarge"], labels={"role": "loader"})

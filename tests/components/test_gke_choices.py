@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.gke.class_spec import class_spec
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.immutable import POOL
 from gpu_cluster.components.gke.network_args import GkeNetworkArgs
@@ -192,26 +191,15 @@ def test_image_streaming_can_be_turned_on_and_off(
 
 
 @pytest.mark.parametrize(
-    ("path", "named"),
-    [
-        ("global/images/cuda-12-8", {}),
-        ("projects/other-project/global/images/cuda-12-8", {"project": "other-project"}),
-    ],
+    "path", ["global/images/cuda-12-8", "projects/other-project/global/images/cuda-12-8"]
 )
-def test_nodes_get_a_disk_with_images(path: str, named: dict[str, str]) -> None:
-    """A node pool names the disk image by its path, a compute class by its parts."""
+def test_nodes_get_a_disk_with_images(path: str) -> None:
+    """A node pool names the disk image by its path."""
     args = GkeGpuNodePoolArgs(
         machine_type="g2-standard-4", image_streaming=True, secondary_boot_disk=path
     )
     config = declare({"pool": args}).one(NODE_POOL, "pool").inputs["nodeConfig"]
     assert config["secondaryBootDisks"] == [{"diskImage": path, "mode": "CONTAINER_IMAGE_CACHE"}]
-    cluster = GkeClusterArgs(
-        name="dev", location="us-central1-a", scaler="compute-classes", dns_endpoint=True
-    )
-    (priority,) = class_spec(args.resolve("pool", cluster), "")["priorities"]
-    assert priority["storage"]["secondaryBootDisks"] == [
-        {"diskImageName": "cuda-12-8", **named, "mode": "CONTAINER_IMAGE_CACHE"}
-    ]
 
 
 def test_the_longest_cluster_name_leaves_room_for_the_system_pool_s() -> None:

@@ -137,7 +137,7 @@ def test_the_node_is_prepared_at_each_start_and_the_plugin_copied_once(tmp_path:
 
 
 def test_the_node_mounts_each_interface_once(tmp_path: Path) -> None:
-    """Its commands, with those of the node replaced."""
+    """Its commands, with those of the node replaced. Not every file can be made readable."""
     daemon_sets = {item.name: item.inputs for item in stack().of(DAEMON_SET)}
     pod = daemon_sets["tcpxo-installer"]["spec"]["template"]["spec"]
     script = pod["initContainers"][0]["args"][0].partition("sh -ec '")[2].partition("'")[0]
@@ -147,7 +147,8 @@ def test_the_node_mounts_each_interface_once(tmp_path: Path) -> None:
         "mount": f'echo "$3" >> {tmp_path}/mounted; touch $3/resource0; '
         f'echo "x $3 sysfs" >> {tmp_path}/mounts',
         "modprobe": "true",
-        "iptables": '[ "$1" = -I ]',
+        "iptables": f'echo "$*" >> {tmp_path}/rules; [ "$1 $2" = "-w -I" ]',
+        "chmod": f'/bin/chmod "$@"; echo "$1" >> {tmp_path}/modes; [ "$1" != -R ]',
     }.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
@@ -159,6 +160,9 @@ def test_the_node_mounts_each_interface_once(tmp_path: Path) -> None:
         env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
         subprocess.run(["sh", "-ec", script], env=env, check=True)
     assert (tmp_path / "mounted").read_text() == f"{devices}/0000:06:00.0\n"
+    assert (tmp_path / "modes").read_text() == "-R\na+rw\n" * 2
+    rule = "INPUT -p tcp -j ACCEPT"
+    assert (tmp_path / "rules").read_text() == f"-w -C {rule}\n-w -I {rule}\n" * 2
 
 
 def pod(pool: GpuPool, **given: Any) -> tuple[dict[str, str], dict[str, Any]]:

@@ -282,26 +282,6 @@ def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: st
     assert [group.choice.rank for group in made.cloud.node_groups() if group.choice] == [1]
 
 
-def test_the_nodes_of_a_priority_have_its_disk_of_images_if_they_stream_them() -> None:
-    """The class names the project only if it is another one."""
-    made, given = stack(), copy.deepcopy(L4)
-    disk = {"diskImageName": "cuda", "mode": "CONTAINER_IMAGE_CACHE"}
-    for rank, project in enumerate(({}, {"project": "other"})):
-        given["spec"]["priorities"][rank]["storage"]["secondaryBootDisks"] = [disk | project]
-    lines = made.cloud.classes([given])
-    assert len(lines) == 2
-    assert all("needs image streaming" in line for line in lines), lines
-    given["spec"]["nodePoolConfig"]["imageStreaming"] = {"enabled": True}
-    assert made.cloud.classes([given]) == []
-    candidates = made.cloud._candidates().values()
-    disks = [item.pool.state["config"]["secondaryBootDisks"] for item in candidates]
-    mode = "CONTAINER_IMAGE_CACHE"
-    assert disks == [
-        [{"diskImage": f"projects/{project}/global/images/cuda", "mode": mode}]
-        for project in ("p", "other")
-    ]
-
-
 def test_a_class_that_may_create_nothing_is_named() -> None:
     """And so is an account that does not exist, as whom no node starts."""
     made, given = stack(), copy.deepcopy(L4)

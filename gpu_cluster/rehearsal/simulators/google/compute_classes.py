@@ -328,16 +328,6 @@ class _Rule:
         }  # fmt: skip
         if ssds := storage.get("localSSDCount"):
             config["ephemeralStorageLocalSsdConfig"] = {"localSsdCount": ssds}
-        if disks := storage.get("secondaryBootDisks"):
-            own = cluster.identity.split("/")[1]
-            config["secondaryBootDisks"] = [
-                {
-                    "diskImage": f"projects/{disk.get('project', own)}/global/images/"
-                    f"{disk['diskImageName']}",
-                    "mode": disk.get("mode", ""),
-                }
-                for disk in disks
-            ]
         if gpu:
             version = str(gpu.get("driverVersion", "default")).upper()
             config["accelerators"] = [
