@@ -29,10 +29,12 @@ WITHOUT_EFFECT = (
     "gpuPools.consolidationDelayMinutes",
     "gpuPools.anyReservation",
     "gpuPools.localSsdCount",
+    "gpuPools.secondaryBootDisk",
 )
 """Settings that do not stay: without a strategy the provider sends `SURGE`, and the cluster's own
 account, whose email a recording does not have, takes the place of another. Without compute classes
-node auto-provisioning is off, and its limits, which stay, have no effect."""
+node auto-provisioning is off, and its limits, which stay, have no effect. What stays beside a disk
+of images is `imageStreaming`, which says so itself."""
 
 
 def lost(before: Any, after: Any, pattern: str = "") -> Iterator[str]:
