@@ -10,6 +10,7 @@ from typing import Any
 from gpu_cluster.tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 from quality import keys
 from quality.docs import (
+    ai_conformance,
     alerts,
     commands,
     outputs,
@@ -20,6 +21,7 @@ from quality.docs import (
 )
 
 PAGES: Mapping[Path, Callable[[], str]] = {
+    ai_conformance.PAGE: ai_conformance.markdown,
     alerts.PAGE: alerts.markdown,
     commands.PAGE: commands.markdown,
     outputs.PAGE: outputs.markdown,
