@@ -47,7 +47,8 @@ _DRIVER_ROOT = "/driver-root"
 
 class DevicePlugin(pulumi.ComponentResource):
     """One DaemonSet for the pools with whole GPUs, one for each pool that shares its GPUs, and one
-    for those whose GPUs pods claim: the DRA driver's.
+    for each whose GPUs pods claim: the DRA driver's. A pool that is removed together with its pods
+    keeps the driver until these have ended.
 
     The names are fixed, and a pool's sharing is the config of its own DaemonSet: another number of
     replicas replaces the pod on a node, and never runs two plugins at the same time.
@@ -60,11 +61,13 @@ class DevicePlugin(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gpu:DevicePlugin", name, None, opts)
         self.daemon_sets = []
+        driver: list[pulumi.Resource] = []
         for group in map(_unique, _groups(cluster.pools)):
             # A pool that starts sharing its GPUs leaves the common DaemonSet first.
             before: list[pulumi.Resource] = [*self.daemon_sets[:1]]
             if group.claimed:
-                before = [*self.daemon_sets, *dra_driver.declare_access(cluster, self)]
+                driver = driver or [*self.daemon_sets, *dra_driver.declare_access(cluster, self)]
+                before = [*driver]
             if group.config is not None:
                 before.append(self._config_map(group, cluster))
             if group.mps:
@@ -169,7 +172,7 @@ class _Group:
 
 def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     """Groups with whole GPUs, by runtime class and CDI; then one for each pool that shares its
-    GPUs; then one for all pools with the DRA driver."""
+    GPUs; then one for each pool with the DRA driver."""
     served = [pool for pool in pools.values() if pool.device_plugin]
     whole: dict[str, list[GpuPool]] = {}
     # If all pools are alike, the name stays, and CDI only rolls the DaemonSet's pods.
@@ -180,38 +183,42 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
             whole.setdefault(name, []).append(pool)
     shared = [pool for pool in served if pool.sharing is not None]
     claimed = [pool for pool in pools.values() if pool.device_class is not None]
-    others = {f"{_NAME}-on-{pool.name}": [pool] for pool in shared}
-    if claimed:
-        others[dra_driver.NAME] = claimed
+    others = {_own_names(pool)[0]: pool for pool in shared}
+    others |= {_own_names(pool)[1]: pool for pool in claimed}
     # Only one DaemonSet can replace a former one.
     former = {
         name: owner
-        for owner, group in reversed(others.items())
-        for pool in group
-        for name in [*_whole_names(pool), f"{_NAME}-on-{pool.name}"]
+        for owner, pool in reversed(others.items())
+        for name in [*_whole_names(pool), *_own_names(pool)]
         if name not in whole and name not in others
     }
     # Sorted, so that a pool leaves the common DaemonSet before the one with CDI takes it.
-    groups = [
-        _Group(name=name, pools=group, formerly=[f"{_NAME}-on-{pool.name}" for pool in group])
+    return [
+        _Group(
+            name=name,
+            pools=group,
+            formerly=[own for pool in group for own in _own_names(pool)],
+        )
         for name, group in sorted(whole.items())
     ] + [
         _Group(
             name=name,
-            pools=group,
+            pools=[pool],
             formerly=[formerly for formerly, owner in former.items() if owner == name],
         )
-        for name, group in others.items()
+        for name, pool in others.items()
     ]
-    if groups and not claimed:
-        groups[0] = replace(groups[0], formerly=[*groups[0].formerly, dra_driver.NAME])
-    return groups
 
 
 def _unique(group: _Group) -> _Group:
     return replace(
         group, name=unique(group.name), formerly=[unique(name) for name in group.formerly]
     )
+
+
+def _own_names(pool: GpuPool) -> tuple[str, str]:
+    """The names of the pool's own DaemonSet if it shares its GPUs, and if pods claim them."""
+    return f"{_NAME}-on-{pool.name}", f"{dra_driver.NAME}-on-{pool.name}"
 
 
 def _whole_names(pool: GpuPool) -> list[str]:

@@ -43,7 +43,7 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         "reads the host's driver",
     ),
     SystemPods(
-        pattern="kube-system/DaemonSet/nvidia-dra-driver",
+        pattern="kube-system/DaemonSet/nvidia-dra-driver*",
         controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),
         paths=("/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins", "/var/run/cdi",

@@ -122,15 +122,15 @@ def test_a_pool_alone_that_begins_or_ends_sharing_replaces_its_daemon_set() -> N
     sharing = Sharing(strategy="time-slicing", replicas=2)
     whole, shares = "nvidia-device-plugin", "nvidia-device-plugin-on-one"
     begins = declare(pool("one", sharing=sharing, cdi=True)).one(DAEMON_SET, shares)
-    assert begins.former_names == {whole, f"{whole}-cdi", "nvidia-dra-driver"}
+    assert begins.former_names == {whole, f"{whole}-cdi", "nvidia-dra-driver-on-one"}
     assert begins.delete_before_replace
     assert shares in declare(pool("one")).one(DAEMON_SET, whole).former_names
     # Another pool keeps the common one, which then lets go of the nodes first.
     mixed = declare(pool("one", sharing=sharing), pool("two")).one(DAEMON_SET, shares)
-    assert mixed.former_names == set()
+    assert mixed.former_names == {"nvidia-dra-driver-on-one"}
     # A former DaemonSet has one successor.
     both = declare(pool("one", sharing=sharing), pool("two", sharing=sharing))
-    assert both.one(DAEMON_SET, f"{whole}-on-two").former_names == set()
+    assert both.one(DAEMON_SET, f"{whole}-on-two").former_names == {"nvidia-dra-driver-on-two"}
 
 
 def test_mps_has_its_control_daemon_before_the_plugin() -> None:

@@ -12,6 +12,7 @@ from tests.components.test_device_plugin import DAEMON_SET, declare, pod, pool, 
 from tests.program.environments import recorded, values_of
 
 DRIVER = "nvidia-dra-driver"
+ON_ITS_POOL = f"{DRIVER}-on-claimed"
 CLAIMED: dict[str, Any] = {"device_plugin": False, "device_class": "gpu.nvidia.com"}
 TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 
@@ -25,9 +26,17 @@ def mixed() -> Recording:
 def test_driver_and_device_plugin_never_run_on_one_node(mixed: Recording) -> None:
     """Each DaemonSet has the pools of its kind, and the driver's follows the plugin's."""
     assert terms(pod(mixed)) == [{"gpu-cluster/pool": ["whole"]}]
-    assert terms(pod(mixed, DRIVER)) == [{"gpu-cluster/pool": ["claimed"]}]
-    before = mixed.one(DAEMON_SET, DRIVER).depends_on
+    assert terms(pod(mixed, ON_ITS_POOL)) == [{"gpu-cluster/pool": ["claimed"]}]
+    before = mixed.one(DAEMON_SET, ON_ITS_POOL).depends_on
     assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in before)
+
+
+def test_a_pool_that_is_removed_leaves_the_driver_of_another_as_it_is() -> None:
+    """And its own is deleted, after the pods that depend on it."""
+    both, rest = declare(pool("a", **CLAIMED), pool("b", **CLAIMED)), declare(pool("b", **CLAIMED))
+    assert terms(pod(both, f"{DRIVER}-on-a")) == [{"gpu-cluster/pool": ["a"]}]
+    assert pod(both, f"{DRIVER}-on-b") == pod(rest, f"{DRIVER}-on-b")
+    assert f"{DRIVER}-on-a" not in rest.one(DAEMON_SET, f"{DRIVER}-on-b").former_names
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,7 @@ def test_the_only_pool_changes_hands_by_a_replacement(before: Any, after: Any) -
 
 def test_the_driver_works_on_the_node(mixed: Recording) -> None:
     """It has what its program needs; nothing takes it for a device plugin."""
-    spec = pod(mixed, DRIVER)
+    spec = pod(mixed, ON_ITS_POOL)
     assert is_dra_driver(spec)
     assert not is_device_plugin(spec)
     assert dra_fault(spec) == ""
@@ -129,7 +138,7 @@ def test_pods_claim_their_gpus(block: str) -> None:
     assert request["exactly"] == {
         "deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2,
     }  # fmt: skip
-    assert any(urn.endswith(f"DaemonSet::{DRIVER}") for urn in template.depends_on)
+    assert any(urn.endswith(f"DaemonSet::{DRIVER}-on-gpus") for urn in template.depends_on)
     (spec, user) = next(
         (spec, row)
         for row in found.resources

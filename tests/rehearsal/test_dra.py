@@ -113,9 +113,41 @@ def test_a_pool_gets_the_driver_after_the_plugin_has_left(tmp_path: Path) -> Non
         assert sandbox.event_log.findings == []
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_pool_is_removed_together_with_its_pods(moved: bool, tmp_path: Path) -> None:
+    """Its driver outlives those, also if they move to the other pool with claims."""
+
+    def both(config: dict[str, Any]) -> None:
+        for pool in config["gpu-cluster:gpuPools"].values():
+            pool["devicePlugin"] = "dra"
+        pods = config["gpu-cluster:workloads"]
+        pods["gpu-k8s"]["kind"] = "deployment"
+        if moved:
+            del pods["gpu-pod-using-device-plugin"]
+
+    def fewer(config: dict[str, Any]) -> None:
+        del config["gpu-cluster:gpuPools"]["gpus"]
+        pods = config["gpu-cluster:workloads"]
+        del pods["gpu-k8s2"], pods["gpu-all"]
+        if moved:
+            pods["gpu-k8s"]["pool"] = "workstations"
+        else:
+            del pods["gpu-k8s"]
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(both))
+        assert Rehearsal(sandbox=sandbox, deadline=120).run_up_only()
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
+        configured(fewer)(sandbox.folder / "program")
+        assert rehearsal.run_up_only(), rehearsal.failures
+        up(sandbox)
+        publishing = {item["spec"]["nodeName"] for item in sandbox.control_plane.api.items(SLICES)}
+        until(lambda: len(publishing) == 1, "only the other pool's node publishes its GPUs")
+
+
 TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
-DRIVER = "nvidia-dra-driver"
+DRIVER = "nvidia-dra-driver-on-gpus"
 _REQUEST = 'props["spec"]["spec"]["devices"]["requests"][0]["exactly"]'
 _NOWHERE = """
 spec = props["spec"]["template"]["spec"]
@@ -175,7 +207,10 @@ MISTAKES: dict[str, tuple[str, Mutation, str]] = {
     ),
     "no rights": (
         "onprem",
-        changed("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", _NO_RIGHTS, name=DRIVER),
+        changed(
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", _NO_RIGHTS,
+            name="nvidia-dra-driver",
+        ),
         "cannot publish the GPUs of node",
     ),
     "no variable with the node's name": (

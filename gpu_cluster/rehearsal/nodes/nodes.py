@@ -63,7 +63,13 @@ from gpu_cluster.rehearsal.nodes.node_registration import (
 from gpu_cluster.rehearsal.nodes.pod_networks import NETWORKS, PodNetworks
 from gpu_cluster.rehearsal.nodes.queued import QueuedNodes
 from gpu_cluster.rehearsal.nodes.recycler import Recycler
-from gpu_cluster.rehearsal.nodes.resource_slices import SLICES, publish, withdraw
+from gpu_cluster.rehearsal.nodes.resource_slices import (
+    SLICES,
+    STUCK_SECONDS,
+    UNPREPARED,
+    publish,
+    withdraw,
+)
 from gpu_cluster.rehearsal.nodes.scale_down import UNNEEDED_SECONDS, Drained, Sustained, unneeded
 from gpu_cluster.rehearsal.nodes.scalers import KeptTemplates, rules, running, scaled_groups
 from gpu_cluster.rehearsal.nodes.zones import Zones
@@ -180,6 +186,7 @@ class Nodes:
         self._warm_starts: dict[str, int] = {}
         """Group -> how many of its starts from a warm pool are on record."""
         self._backoff = Backoff()
+        self._stuck = Sustained[Object](STUCK_SECONDS)
         self._unneeded = Sustained[Drained](UNNEEDED_SECONDS)
         self._movable = Sustained[Moving](STEADY_SECONDS)
         self._kept_templates = KeptTemplates()
@@ -294,6 +301,7 @@ class Nodes:
                 self.waiting = self._queued.waiting
                 self._reconcile(groups)
                 self._drain(found)
+                self._keep_claiming()
                 self._attachments.follow(self._followed())
                 self._passed_over.turn(self._nodes, self._pods)
                 self.turns += 1
@@ -751,6 +759,36 @@ class Nodes:
         self._offers(name, group, count)
         value = str(count) if count else None
         self._api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {PUBLISHED: value}}})
+
+    def _keep_claiming(self) -> None:
+        """Keeps pods with claims Terminating on nodes that the DRA driver has left: the kubelet
+        asks it to take their devices back first, and tries again until it is there (kubernetes
+        v1.34, pkg/kubelet/cm/dra/manager.go, unprepareResources)."""
+        left = {
+            node["metadata"]["name"]
+            for node in self._nodes
+            if self._claimable.get(node["metadata"]["name"]) == 0
+        }
+        stuck: dict[str, Object] = {}
+        for pod in self._pods:
+            metadata, spec = pod["metadata"], pod["spec"]
+            if not spec.get("resourceClaims") or not spec.get("nodeName"):
+                continue
+            others = [name for name in metadata.get("finalizers") or [] if name != UNPREPARED]
+            kept, ending = spec["nodeName"] in left, "deletionTimestamp" in metadata
+            if kept and ending:
+                stuck[full_name(pod)] = pod
+            elif kept != (UNPREPARED in (metadata.get("finalizers") or [])):
+                self._api.patch(
+                    f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
+                    {"metadata": {"finalizers": [*others, UNPREPARED] if kept else others}},
+                )
+        if (pod := self._stuck.first(stuck)) is not None:
+            self._event_log.finding(
+                full_name(pod),
+                f"pod {full_name(pod)} does not end: it claims devices of node "
+                f"{pod['spec']['nodeName']}, which the DRA driver has left",
+            )
 
     def _adapters(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Adds the node's Elastic Fabric Adapters while AWS's device plugin is ready on it."""

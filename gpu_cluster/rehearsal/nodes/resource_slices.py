@@ -10,6 +10,10 @@ from typing import Any
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+UNPREPARED = "rehearsal.gpu-cluster/unprepared"
+"""Finalizer of a pod on a node without the driver that prepared its devices."""
+STUCK_SECONDS = 10.0
+"""How long such a pod may be Terminating; the driver's pod may only be restarting."""
 _DRIVER = "gpu.nvidia.com"
 _GPUS = {
     # model: productName, architecture, cudaComputeCapability, memory in MiB
