@@ -104,8 +104,9 @@ class Sharing:
 
 
 NOT_SHARED = never(device_plugin="dra")(
-    "is not possible with devicePlugin dra: sharing by NVIDIA's DRA driver is behind feature gates "
-    "that are alpha; set devicePlugin: nvidia, or drop the key"
+    "is not possible with devicePlugin dra: NVIDIA's DRA driver offers only whole GPUs, and its "
+    "settings for MPS and time slices are behind feature gates that are alpha; set sharedGpus for "
+    "pods that may use the same GPUs, set devicePlugin: nvidia, or drop the key"
 )
 """Of a pool's `sharing`. TimeSlicingSettings, MPSSupport and DynamicMIG of dra-driver-nvidia-gpu
 v0.4.1, pkg/featuregates, are off by default (read 2026-11-29)."""

@@ -10,17 +10,15 @@ from typing import Any, cast
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
-from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
-from ..gpu.auxiliary import ROOT, declare_files, declare_gpu_claim
-from ..gpu.fabric import claim_template
+from ..gpu.auxiliary import ROOT, declare_claims, declare_files
 from ..gpu.pod_parts import contents_of
 from ..gpu.prerequisites import Prerequisites
 from ..gpu.running import among_themselves, annotation_paths
 from .training_args import TrainingArgs
-from .training_spec import labels, spec
+from .training_spec import claims, labels, spec
 
 
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
@@ -71,18 +69,9 @@ class GpuTraining(pulumi.ComponentResource):
         if args.disruption_budget:
             before.append(self._budget(name, args, cluster))
         pool = cluster.pools[args.pool]
-        if (fabric := args.claimed(pool)) and fabric.claimed:
-            before.append(
-                kubernetes.resource.v1.ResourceClaimTemplate(
-                    name,
-                    metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
-                    spec=cast(ResourceClaimTemplateSpecArgsDict, claim_template(fabric)),
-                    opts=cluster.options(self),
-                )
-            )
-        before += declare_gpu_claim(
-            name, args.namespace, pool, args.worker_gpus(pool),
-            selectors=args.selectors, cluster=cluster, parent=self, plugins=plugins,
+        before += declare_claims(
+            claims(name, args, pool), name, args.namespace,
+            cluster=cluster, parent=self, plugins=plugins,
         )  # fmt: skip
         job_set = spec(name, args, pool, contents, cluster.buckets)
         annotations = {**pool.job_annotations, **_awaited(args)}

@@ -33,6 +33,12 @@ def labels(name: str, args: TrainingArgs) -> dict[str, str]:
     return {"app": name, **names.queue_labels(args.queue, args.priority)}
 
 
+def claims(name: str, args: TrainingArgs, pool: GpuPool) -> list[gpu_claims.Claim]:
+    """The devices that each of its workers claims."""
+    gpus, fabric = args.worker_gpus(pool), args.claimed(pool)
+    return list(gpu_claims.claims(name, pool, gpus, selectors=args.selectors, fabric=fabric))
+
+
 def spec(
     name: str, args: TrainingArgs, pool: GpuPool, contents: Contents, buckets: BucketDriver | None
 ) -> dict[str, Any]:
@@ -86,13 +92,13 @@ def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
 def _annotations(args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # No empty values in a custom resource, see `_worker`.
     place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
-    interfaces = network_parts("", args.claimed(pool)).annotations
+    interfaces = network_parts(args.claimed(pool)).annotations
     annotations = {**staying(pool), **place, **interfaces, **parts.annotations}
     return {"annotations": annotations} if annotations else {}
 
 
 def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
-    network = network_parts(name, args.claimed(pool))
+    network = network_parts(args.claimed(pool))
     spec: dict[str, Any] = {
         **parts.spec,
         **network.spec,
@@ -113,9 +119,8 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
-    gpus = args.worker_gpus(pool)
-    if template := gpu_claims.template_name(name, pool, gpus, args.selectors):
-        spec["resourceClaims"] = [*spec.get("resourceClaims", ()), *gpu_claims.claims(template)]
+    if claimed := claims(name, args, pool):
+        spec["resourceClaims"] = [claim.entry for claim in claimed]
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
     if pool.runtime_class is not None:
@@ -127,7 +132,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of index 0 of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
-    network = network_parts(name, fabric := args.claimed(pool))
+    network = network_parts(fabric := args.claimed(pool))
     mounts = [
         {"name": "shared-memory", "mountPath": "/dev/shm"},
         *parts.mounts,
@@ -137,11 +142,11 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search["LD_LIBRARY_PATH"] = names.DRIVER_SEARCH_PATH
-    resources = dict(network.resources)
+    resources: dict[str, Any] = {}
     if limits := {**args.limits.quantities(), **gpu_claims.limits(pool, gpus), **extended}:
         resources["limits"] = limits
-    if pool.device_class is not None:
-        resources["claims"] = [*resources.get("claims", ()), {"name": gpu_claims.CLAIM}]
+    if claimed := claims(name, args, pool):
+        resources["claims"] = gpu_claims.of_container(claimed)
     command = [
         "torchrun",
         f"--nnodes={args.nodes}",

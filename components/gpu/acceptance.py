@@ -14,15 +14,15 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
     EnvVarArgsDict,
+    PodResourceClaimArgsDict,
     PodSpecArgsDict,
-    ResourceRequirementsArgsDict,
+    ResourceClaimArgsDict,
     TopologySpreadConstraintArgsDict,
     VolumeArgsDict,
     VolumeMountArgsDict,
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
-from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
 
 from ..catalog import data_sheets
 from ..catalog import kubernetes as names
@@ -32,7 +32,7 @@ from . import gpu_claims
 from .acceptance_args import FOLDER, GpuTestArgs, job_name
 from .acceptance_program.all_reduce import NODES_SECONDS
 from .acceptance_request import request
-from .auxiliary import declare_gpu_claim
+from .auxiliary import declare_claims
 from .awaiting import awaited
 from .prerequisites import Prerequisites
 from .running import DISRUPTIONS_IGNORED, LATER, among_themselves, one_pod_a_node, staying
@@ -74,17 +74,8 @@ class GpuTest(pulumi.ComponentResource):
         before: list[pulumi.Resource] = [config_map]
         if args.nodes > 1:
             before += self._meeting(name, labels, metadata, cluster)
-        if (fabric := args.claimed(pool)) and fabric.claimed:
-            before.append(
-                kubernetes.resource.v1.ResourceClaimTemplate(
-                    name,
-                    metadata=metadata,
-                    spec=cast(ResourceClaimTemplateSpecArgsDict, networks.claim_template(fabric)),
-                    opts=cluster.options(self),
-                )
-            )
-        before += declare_gpu_claim(
-            name, args.namespace, pool, args.gpus_on(pool),
+        before += declare_claims(
+            _claims(name, args, pool), name, args.namespace,
             cluster=cluster, parent=self, plugins=after.plugins,
         )  # fmt: skip
         others = _others_seconds(args)
@@ -108,7 +99,7 @@ class GpuTest(pulumi.ComponentResource):
                         "annotations": {
                             "gpu-cluster/acceptance": _digest(files, args.generation),
                             **staying(pool),
-                            **networks.network_parts(name, fabric).annotations,
+                            **networks.network_parts(args.claimed(pool)).annotations,
                         },
                     },
                     "spec": _pod_spec(name, args, pool, config_map),
@@ -144,6 +135,11 @@ class GpuTest(pulumi.ComponentResource):
 def _others_seconds(args: GpuTestArgs) -> int:
     """How long a pod may wait for those on other nodes, after it has tested its own."""
     return NODES_SECONDS if args.nodes > 1 else 0
+
+
+def _claims(name: str, args: GpuTestArgs, pool: GpuPool) -> list[gpu_claims.Claim]:
+    gpus = args.gpus_on(pool)
+    return list(gpu_claims.claims(name, pool, gpus, fabric=args.claimed(pool)))
 
 
 def program(args: GpuTestArgs, pool: GpuPool) -> dict[str, str]:
@@ -193,17 +189,10 @@ def _pod_spec(
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
     limits, fabric = gpu_claims.limits(pool, gpus), {}
-    network = networks.network_parts(name, args.claimed(pool))
+    network, claims = networks.network_parts(args.claimed(pool)), _claims(name, args, pool)
     volumes += cast(list[VolumeArgsDict], network.volumes)
     mounts += cast(list[VolumeMountArgsDict], network.mounts)
     command = networks.with_variables(args.claimed(pool), [args.python, "-m", "gpu_test"], args.env)
-    resources, of_pod = dict(network.resources), dict(network.spec)
-    if template := gpu_claims.template_name(name, pool, gpus):
-        resources["claims"] = [*resources.get("claims", ()), {"name": gpu_claims.CLAIM}]
-        of_pod["resourceClaims"] = [
-            *of_pod.get("resourceClaims", ()),
-            *gpu_claims.claims(template),
-        ]
     if args.nodes > 1:
         environment.append({"name": "MASTER_ADDR", "value": f"{name}-0.{name}"})
     if pool.fabric and (adapters := args.adapters(pool)):
@@ -236,7 +225,8 @@ def _pod_spec(
                 "resources": {
                     "requests": args.requests.quantities(),
                     "limits": limits,
-                    **cast(ResourceRequirementsArgsDict, resources),
+                    "claims": cast(list[ResourceClaimArgsDict], gpu_claims.of_container(claims))
+                    or None,
                 },
                 "security_context": {"allow_privilege_escalation": False},
                 "termination_message_policy": "FallbackToLogsOnError",
@@ -244,5 +234,7 @@ def _pod_spec(
             }
         ],
         "volumes": volumes,
-        **cast(PodSpecArgsDict, of_pod),
+        "resource_claims": cast(list[PodResourceClaimArgsDict], [claim.entry for claim in claims])
+        or None,
+        **cast(PodSpecArgsDict, network.spec),
     }

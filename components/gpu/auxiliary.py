@@ -1,20 +1,24 @@
 """Declares what the pods of a stack may name: namespaces, service accounts, claims, files, and the
 templates of the claims for their GPUs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.resource.v1 import ResourceClaimTemplateSpecArgsDict
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.resource.v1 import (
+    ResourceClaimSpecArgsDict,
+    ResourceClaimTemplateSpecArgsDict,
+)
 
 from ..access.service_accounts import BucketDriver, ServiceAccountArgs, bucket_claim
 from ..catalog import kubernetes as names
-from ..cluster import ClaimVolume, Cluster, GpuPool
+from ..cluster import ClaimVolume, Cluster
 from ..lifecycle.kept_disks import refusing_lost_disks
-from . import gpu_claims
+from .gpu_claims import Claim
 from .pod_args import Auxiliary, NamespaceArgs
 from .pod_parts import Contents, config_map_name
 from .volume_args import VolumeClaimArgs
@@ -287,30 +291,38 @@ def declare_files(
     ]
 
 
-def declare_gpu_claim(
-    name: str,
+def declare_claims(
+    claims: Iterable[Claim],
+    owner: str,
     namespace: str,
-    pool: GpuPool,
-    gpus: int,
     *,
-    selectors: Sequence[str] = (),
     cluster: Cluster,
     parent: pulumi.Resource,
     plugins: Sequence[pulumi.Resource],
 ) -> list[pulumi.Resource]:
-    """Declares the template from which each pod of a workload gets its claim, if they claim their
-    GPUs. It depends on the driver, so that this outlives the pods: one with a claim ends only while
-    the driver runs on its node."""
-    template = gpu_claims.template_name(name, pool, gpus, selectors)
-    if template is None:
-        return []
-    return [
-        kubernetes.resource.v1.ResourceClaimTemplate(
-            template,
-            metadata={"name": template, "namespace": namespace, "labels": {"app": name}},
-            spec=cast(
-                ResourceClaimTemplateSpecArgsDict, gpu_claims.template(pool, gpus, selectors)
-            ),
-            opts=cluster.options(parent, depends_on=plugins),
+    """Declares the objects by which the pods of the workload `owner` claim their devices. They
+    depend on the driver, so that this outlives the pods: one with a claim ends only while the
+    driver runs on its node."""
+    declared: list[pulumi.Resource] = []
+    for claim in claims:
+        metadata: ObjectMetaArgsDict = {
+            "name": claim.name, "namespace": namespace, "labels": {"app": owner}
+        }  # fmt: skip
+        options = cluster.options(parent, depends_on=plugins)
+        # The API's field names, which the SDK's types do not have.
+        declared.append(
+            kubernetes.resource.v1.ResourceClaim(
+                claim.name,
+                metadata=metadata,
+                spec=cast(ResourceClaimSpecArgsDict, claim.spec),
+                opts=options,
+            )
+            if claim.shared
+            else kubernetes.resource.v1.ResourceClaimTemplate(
+                claim.name,
+                metadata=metadata,
+                spec=cast(ResourceClaimTemplateSpecArgsDict, claim.spec),
+                opts=options,
+            )
         )
-    ]
+    return declared

@@ -15,7 +15,6 @@ from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Fabric
 
-CLAIM = "network"
 DAEMON = "tcpxo-daemon"
 _DEVICES = f"devices.gke.io/container.{DAEMON}"
 """The annotation that names its devices (nri_device_injector there)."""
@@ -34,26 +33,14 @@ class NetworkParts:
 
     spec: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the pod's spec, without volumes."""
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the container's `resources`."""
     volumes: Sequence[dict[str, Any]] = ()
     mounts: Sequence[dict[str, Any]] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def claim_template(fabric: Fabric) -> dict[str, Any]:
-    """The spec of a ResourceClaimTemplate for all adapters of a node."""
-    devices = {
-        "deviceClassName": fabric.resource,
-        "allocationMode": "ExactCount",
-        "count": fabric.claimed,
-    }
-    return {"spec": {"devices": {"requests": [{"name": CLAIM, "exactly": devices}]}}}
-
-
-def network_parts(name: str, fabric: Fabric | None) -> NetworkParts:
-    """The parts of a pod of the workload `name`; none without a fabric. A node's first pod may
-    start before the installer has finished, and waits for the file that it writes last."""
+def network_parts(fabric: Fabric | None) -> NetworkParts:
+    """The parts of a pod besides its claims; none without a fabric. A node's first pod may start
+    before the installer has finished, and waits for the file that it writes last."""
     if fabric is None:
         return NetworkParts()
     paths = {
@@ -66,12 +53,7 @@ def network_parts(name: str, fabric: Fabric | None) -> NetworkParts:
         for name, (_, inside, _) in paths.items()
     ]
     if fabric.claimed:
-        return NetworkParts(
-            spec={"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": name}]},
-            resources={"claims": [{"name": CLAIM}]},
-            volumes=volumes,
-            mounts=mounts,
-        )
+        return NetworkParts(volumes=volumes, mounts=mounts)
     return NetworkParts(
         spec={"initContainers": [_daemon()]},
         volumes=[

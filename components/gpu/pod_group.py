@@ -17,6 +17,8 @@ class PodGroup:
     """The maximum number of pods that run at once."""
     gpus: int
     """Units of the pool's GPU resource per pod."""
+    shared: bool = False
+    """Whether all of them use the same GPUs."""
     uses_host: bool
     """Whether they mount host paths, or use the host's IPC namespace."""
     claims: Mapping[str, str] = field(default_factory=dict)
@@ -37,3 +39,7 @@ class PodGroup:
     """The disk that each of them requests, if the platform may refuse so much."""
     together: bool = False
     """Whether either all pods start at the same time or none."""
+
+    def gpus_of(self, pods: int) -> int:
+        """The units of the pool's GPU resource that so many of its pods have together."""
+        return (min(pods, 1) if self.shared else pods) * self.gpus

@@ -9,7 +9,7 @@ from pulumi_kubernetes.core.v1 import ContainerArgsDict, PodSpecArgsDict, ProbeA
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from ..cluster import GpuPool
-from .auxiliary import ROOT, declare_files, declare_gpu_claim
+from .auxiliary import ROOT, declare_claims, declare_files
 from .awaiting import awaited
 from .pod_parts import PodParts, contents_of, pod_parts
 from .prerequisites import Prerequisites
@@ -60,9 +60,9 @@ class GpuService(pulumi.ComponentResource):
             policy,
             *(after.auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
-            *declare_gpu_claim(
-                name, args.namespace, cluster.pools[args.pool], args.gpus,
-                selectors=args.selectors, cluster=cluster, parent=self, plugins=after.plugins,
+            *declare_claims(
+                args.gpu_claims(name, cluster.pools[args.pool]), name, args.namespace,
+                cluster=cluster, parent=self, plugins=after.plugins,
             ),
         ]  # fmt: skip
         replicas = 1 if args.replicas is None else args.replicas

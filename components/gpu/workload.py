@@ -14,6 +14,7 @@ from pulumi_kubernetes.core.v1 import (
     PodSpecArgsDict,
     PodTemplateSpecArgsDict,
     ProbeArgsDict,
+    ResourceClaimArgsDict,
     ResourceRequirementsArgsDict,
     VolumeArgsDict,
     VolumeMountArgsDict,
@@ -24,7 +25,7 @@ from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from ..kube import quantity
 from . import gpu_claims
-from .auxiliary import ROOT, declare_files, declare_gpu_claim
+from .auxiliary import ROOT, declare_claims, declare_files
 from .awaiting import awaited
 from .pod_parts import PodParts, contents_of, pod_parts
 from .prerequisites import Prerequisites
@@ -107,9 +108,9 @@ class GpuWorkload(pulumi.ComponentResource):
             *(plugins if args.kind == "pod" else ()),
             *(auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
-            *declare_gpu_claim(
-                name, args.namespace, pool, args.gpus,
-                selectors=args.selectors, cluster=cluster, parent=self, plugins=plugins,
+            *declare_claims(
+                args.gpu_claims(name, pool), name, args.namespace,
+                cluster=cluster, parent=self, plugins=plugins,
             ),
         ]  # fmt: skip
         options = cluster.options(self, depends_on=before, holds_disk=bool(args.claims))
@@ -189,7 +190,7 @@ def pod_spec(
     """The pod spec for `args`; `container`: its container's name, ports and probes."""
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
     name = str(container["name"])
-    template = gpu_claims.template_name(name, pool, args.gpus, args.selectors)
+    claims = list(args.gpu_claims(name, pool))
     # The SDK also accepts the API's own spelling; its types only have snake_case.
     volumes: list[VolumeArgsDict] = [
         *([memory] if memory else []),
@@ -217,15 +218,14 @@ def pod_spec(
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
                 "env": [*_env(args, pool, libraries), *cast(list[EnvVarArgsDict], parts.env)],
-                "resources": _resources(args, pool),
+                "resources": _resources(args, pool, claims),
                 "security_context": {"allow_privilege_escalation": False},
                 "volume_mounts": mounts or None,
             }
         ],
         "volumes": volumes or None,
-        "resource_claims": cast(list[PodResourceClaimArgsDict], gpu_claims.claims(template))
-        if template
-        else None,
+        "resource_claims": cast(list[PodResourceClaimArgsDict], [claim.entry for claim in claims])
+        or None,
     }
 
 
@@ -245,11 +245,12 @@ def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
     }
 
 
-def _resources(args: GpuPodArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
+def _resources(
+    args: GpuPodArgs, pool: GpuPool, claims: Sequence[gpu_claims.Claim]
+) -> ResourceRequirementsArgsDict:
     limits = args.limits.quantities() | gpu_claims.limits(pool, args.gpus)
-    claimed = args.gpus and pool.device_class
     return {
         "requests": args.requests.quantities(),
         "limits": limits | args.extended(pool)[0],
-        "claims": [{"name": gpu_claims.CLAIM}] if claimed else None,
+        "claims": cast(list[ResourceClaimArgsDict], gpu_claims.of_container(claims)) or None,
     }

@@ -15,10 +15,13 @@ from ..schema.effect import Sent, Silent
 from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
 from ..schema.refusal import Refusal, collected, raised, refuse
 from ..schema.rules import only, rule
+from .gpu_claims import Claim, claims
 from .pod_args import PodArgs
 from .pod_group import PodGroup
 from .resources_args import impossible
 
+SHARERS_MOST = 256
+"""Kubernetes' ResourceClaimReservedForMaxSize (resource/v1/types.go of v1.34)."""
 _API_VERSIONS = {
     "deployment": ("Deployment", "apps/v1"),
     "pod": ("Pod", "v1"),
@@ -69,6 +72,12 @@ class GpuPodArgs(PodArgs):
     whose image sets `NVIDIA_VISIBLE_DEVICES=all` sees every GPU of its node, including those
     allocated to other pods, as NVIDIA's runtime does by default; on EKS, some node images have it
     off, and on GKE there is no such runtime."""
+    shared_gpus: Annotated[
+        bool, Sent("ResourceClaim", "PodSpec resourceClaims[].resourceClaimName")
+    ] = False
+    """Whether all its pods use the same GPUs of one node, on a pool with `devicePlugin: dra`: by
+    one ResourceClaim, instead of one for each pod. They take turns on them (time-slicing), and
+    nothing limits the memory of each."""
     command: Annotated[Sequence[str], Sent("PodSpec containers[].command[]")] = ()
     """The container's command; by default, the image's."""
     args: Annotated[Sequence[str], Sent("PodSpec containers[].args[]")] = ()
@@ -99,6 +108,27 @@ class GpuPodArgs(PodArgs):
             raise refuse("sharedMemory")(
                 f"{shared} is above limits.memory {limit}, which includes it",
                 remedy="lower it, or raise the limit",
+            )
+
+    def gpu_claims(self, name: str, pool: GpuPool) -> Iterator[Claim]:
+        """The claims of the pods of the entry `name`."""
+        shared = self.shared_gpus
+        return claims(name, pool, self.gpus, selectors=self.selectors, shared=shared)
+
+    def _check_shared(self, pool: GpuPool) -> Iterator[Refusal]:
+        """Refuses GPUs that the pods cannot share."""
+        if pool.device_class is None:
+            yield refuse("sharedGpus")(
+                f"is for GPUs that pods claim, and those of pool {pool.name} request a number of "
+                "them",
+                remedy="drop the key, or use a pool with devicePlugin: dra",
+            )
+        elif not self.gpus:
+            yield refuse("sharedGpus")("is for the pods' GPUs, and gpus is 0; drop one of the two")
+        if self.pods > SHARERS_MOST:
+            yield refuse("sharedGpus")(
+                f"{SHARERS_MOST} pods can use one claim, and the entry has up to {self.pods}",
+                remedy="lower their number, or drop the key",
             )
 
     def uses_host(self, pool: GpuPool) -> bool:
@@ -137,6 +167,8 @@ class GpuPodArgs(PodArgs):
                 f"is more than a node of pool {pool.name} has for pods ({most})",
                 remedy="lower it, or give the pool larger nodes",
             )
+        if self.shared_gpus:
+            yield from self._check_shared(pool)
         yield from raised(self.check_node, pool, self.gpus)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
@@ -154,6 +186,7 @@ class GpuPodArgs(PodArgs):
             image=self.image,
             count=self.pods,
             gpus=self.gpus,
+            shared=self.shared_gpus,
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
             default_disk=self.default_disk(pools[self.pool]),
@@ -190,6 +223,8 @@ class GpuPodArgs(PodArgs):
 
     def check_held(self, key: str, pods: int, pool: GpuPool) -> None:
         """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
+        if self.shared_gpus:
+            return
         capacity = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
         if self.gpus and capacity is not None and pods > capacity:
             raise refuse(key)(

@@ -358,7 +358,7 @@ def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
     for pods in settings.pod_groups:
         if pods.long_running and pods.gpus and pods.namespace in teams:
             name, queue = teams[pods.namespace]
-            taken, most = pods.count * pods.gpus, sum(queue.nominal_quota.values())
+            taken, most = pods.gpus_of(pods.count), sum(queue.nominal_quota.values())
             yield (
                 f"{pods.path}.namespace: {pods.namespace} is of team {name}, whose quota counts "
                 f"this {pods.kind} too: its pods take {taken} of the {most} GPUs that pods there "
@@ -375,11 +375,11 @@ def _past_queues(settings: Settings[Any]) -> Iterator[str]:
     unqueued = [pods for pods in settings.pod_groups if pods.kind]
     taken: Counter[str] = Counter()
     for pods in unqueued:
-        taken[pods.pool] += pods.count * pods.gpus
+        taken[pods.pool] += pods.gpus_of(pods.count)
     for pods in unqueued:
         pool = settings.pools[pods.pool].pool
         line = settings.batch.past_queue(pool, pods.kind, pods.namespace, taken[pods.pool])
-        if line and pods.count * pods.gpus:
+        if line and pods.gpus_of(pods.count):
             yield f"{pods.path}.{line}"
 
 
@@ -472,7 +472,7 @@ def _overfull(settings: Settings[Any]) -> Iterator[str]:
     for pods in settings.pod_groups:
         pool = settings.pools[pods.pool].pool
         before = needed[pods.pool]
-        needed[pods.pool] += pods.least * pods.gpus
+        needed[pods.pool] += pods.gpus_of(pods.least)
         most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
         if most is not None and before <= most < needed[pods.pool]:
             yield (

@@ -284,6 +284,9 @@ class Sandbox:
             claim_templates={
                 full_name(item): item for item in self.cluster_cache.all("ResourceClaimTemplate")
             },
+            resource_claims={
+                full_name(item): item for item in self.cluster_cache.all("ResourceClaim")
+            },
         )
 
     def _start_providers(self) -> dict[str, int]:

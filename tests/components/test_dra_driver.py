@@ -172,6 +172,25 @@ def test_a_selector_is_part_of_the_claim(block: str) -> None:
     assert len(names) == 3
 
 
+@pytest.mark.parametrize("block", ["gpu-cluster:workloads", "gpu-cluster:services"])
+def test_pods_share_the_gpus_of_one_claim(block: str) -> None:
+    """It exists beside them, and none gets another from a template."""
+    entry = {**BLOCKS[block]["a"], "sharedGpus": True, "replicas": 30}
+    found = stack(**{block: {"a": entry}})
+    assert not found.of(TEMPLATE)
+    (claim,) = found.of("kubernetes:resource.k8s.io/v1:ResourceClaim")
+    (request,) = claim.inputs["spec"]["devices"]["requests"]
+    assert request["exactly"]["count"] == 2
+    assert any(urn.endswith(f"DaemonSet::{DRIVER}-on-gpus") for urn in claim.depends_on)
+    deployment = found.one("kubernetes:apps/v1:Deployment", "a")
+    spec = deployment.inputs["spec"]["template"]["spec"]
+    assert spec["resourceClaims"] == [
+        {"name": "gpus", "resourceClaimName": claim.inputs["metadata"]["name"]}
+    ]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
+    assert any(urn.endswith(f"ResourceClaim::{claim.name}") for urn in deployment.depends_on)
+
+
 def test_the_output_names_the_device_class() -> None:
     """And no resource, which no node of the pool offers."""
     exported = stack().outputs["gpuPools"]["gpus"]

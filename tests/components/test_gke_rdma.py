@@ -14,8 +14,8 @@ from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.batch.training_spec import spec
 from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gpu import gpu_claims
 from gpu_cluster.components.gpu.device_plugin import _env, _groups
-from gpu_cluster.components.gpu.fabric import claim_template
 from tests.components.recording import Recording
 from tests.components.test_acceptance import IMAGE
 from tests.components.test_gke import NODE_POOL, declare
@@ -138,7 +138,8 @@ def test_a_pods_own_variables_take_precedence() -> None:
 def test_a_claim_is_for_all_interfaces_of_a_node() -> None:
     """As in Google's test of NCCL."""
     assert FAST.fabric
-    (request,) = claim_template(FAST.fabric)["spec"]["devices"]["requests"]
+    (claim,) = gpu_claims.claims("job", FAST, 0, fabric=FAST.fabric)
+    (request,) = claim.spec["spec"]["devices"]["requests"]
     assert request["exactly"] == {
         "deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 8,
     }  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.nodes.resource_slices import SLICES
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
-from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
@@ -58,7 +58,8 @@ def every_kind(config: dict[str, Any]) -> None:
     config["gpu-cluster:trainingJobs"] = {
         "ddp": {"pool": "gpus", "gpus": 2, "nodes": 2, "image": image, "command": ["train.py"]}
     }
-    config["gpu-cluster:services"] = {"chat": {"pool": "gpus", "image": image, "port": 8000}}
+    chat = {"pool": "gpus", "image": image, "port": 8000, "replicas": 2, "sharedGpus": True}
+    config["gpu-cluster:services"] = {"chat": chat}
 
 
 STACKS: dict[str, Callable[[dict[str, Any]], None]] = {"onprem": on_own_machines, "train": on_eks}
@@ -111,6 +112,52 @@ def test_a_pool_gets_the_driver_after_the_plugin_has_left(tmp_path: Path) -> Non
         driver.delete(f"{SLICES}/{other}-gpu.nvidia.com")
         assert [item["spec"]["nodeName"] for item in api.items(SLICES)] == [mine]
         assert sandbox.event_log.findings == []
+
+
+def test_pods_share_a_gpu_by_one_claim(tmp_path: Path) -> None:
+    """A pod of another workload waits for it, and gets it after them."""
+
+    def shared(config: dict[str, Any]) -> None:
+        config["gpu-cluster:gpuPools"]["workstations"]["devicePlugin"] = "dra"
+        image = config["gpu-cluster:workloads"]["gpu-all"]["image"]
+        entry = {"kind": "deployment", "pool": "workstations", "gpus": 2, "image": image}
+        config["gpu-cluster:workloads"] = {
+            "both": {**entry, "replicas": 2, "sharedGpus": True},
+        }
+
+    def another(config: dict[str, Any]) -> None:
+        pods = config["gpu-cluster:workloads"]
+        pods["third"] = {**pods["both"], "gpus": 1, "replicas": 1, "sharedGpus": False}
+
+    def alone(config: dict[str, Any]) -> None:
+        del config["gpu-cluster:workloads"]["both"]
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(shared))
+        up(sandbox)
+
+        def pods() -> list[tuple[str, str]]:
+            items = sandbox.control_plane.api.items("/api/v1/namespaces/default/pods")
+            return sorted(
+                (pod["metadata"]["labels"]["app"], pod["status"]["phase"])
+                for pod in items
+                if "deletionTimestamp" not in pod["metadata"]
+            )
+
+        together = [("both", "Running")] * 2
+        until(lambda: pods() == together, "both pods run")
+        up(sandbox, configured(another))
+        until(lambda: "third" in str(failing(sandbox)), "the scheduler has no GPU for the third")
+        assert pods() == [*together, ("third", "Pending")]
+        up(sandbox, configured(alone))
+        until(lambda: pods() == [("third", "Running")], "the third pod has its GPU")
+        assert sandbox.event_log.findings == []
+
+
+def failing(sandbox: Sandbox) -> list[str]:
+    """The pods for which the scheduler found no node."""
+    events = sandbox.control_plane.api.items("/api/v1/namespaces/default/events")
+    return [e["involvedObject"]["name"] for e in events if e["reason"] == "FailedScheduling"]
 
 
 @pytest.mark.parametrize("moved", [False, True])

@@ -26,6 +26,7 @@ KINDS = {
     "ConfigMap": "/api/v1/configmaps",
     "Event": "/api/v1/events",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/resourceclaims",
     "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/resourceclaimtemplates",
     "Service": "/api/v1/services",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
@@ -58,17 +59,25 @@ class ClusterCache:
             return [self._counted(item) for item in items] if kind == "Pod" else items
 
     def _counted(self, pod: dict[str, Any]) -> dict[str, Any]:
-        """The pod, with the number of GPUs that it claims."""
+        """The pod, with the number of GPUs that it claims. Those of a claim that pods share count
+        for the first of them."""
         claims = pod["spec"].get("resourceClaims")
         if not claims:
             return pod
-        names = (claim.get("resourceClaimTemplateName") for claim in claims)
-        space, templates = pod["metadata"]["namespace"], self._items["ResourceClaimTemplate"]
-        found = [templates[path] for name in names if (path := f"{space}/{name}") in templates]
+        space, specs = pod["metadata"]["namespace"], []
+        for claim in claims:
+            name = claim.get("resourceClaimTemplateName")
+            template = self._items["ResourceClaimTemplate"].get(f"{space}/{name}")
+            shared = self._items["ResourceClaim"].get(f"{space}/{claim.get('resourceClaimName')}")
+            users = ((shared or {}).get("status") or {}).get("reservedFor") or [pod["metadata"]]
+            if template:
+                specs.append(template["spec"]["spec"])
+            elif shared and users[0].get("uid") == pod["metadata"].get("uid"):
+                specs.append(shared["spec"])
         requests = [
             request["exactly"]
-            for template in found
-            for request in template["spec"]["spec"]["devices"]["requests"]
+            for spec in specs
+            for request in spec["devices"]["requests"]
             if request.get("exactly", {}).get("deviceClassName", "").endswith("nvidia.com")
         ]
         count = sum(int(request.get("count", 1)) for request in requests)

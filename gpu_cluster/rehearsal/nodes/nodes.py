@@ -783,11 +783,11 @@ class Nodes:
                     f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
                     {"metadata": {"finalizers": [*others, UNPREPARED] if kept else others}},
                 )
-        if (pod := self._stuck.first(stuck)) is not None:
+        if first := self._stuck.first(stuck):
             self._event_log.finding(
-                full_name(pod),
-                f"pod {full_name(pod)} does not end: it claims devices of node "
-                f"{pod['spec']['nodeName']}, which the DRA driver has left",
+                full_name(first),
+                f"pod {full_name(first)} does not end: it claims devices of node "
+                f"{first['spec']['nodeName']}, which the DRA driver has left",
             )
 
     def _adapters(self, node: Mapping[str, Any], group: NodeGroup) -> None:

@@ -55,6 +55,8 @@ class ClusterSnapshot:
     """The names of the cluster's DeviceClasses."""
     claim_templates: Mapping[str, Object] = field(default_factory=dict)
     """ResourceClaimTemplates by `namespace/name`."""
+    resource_claims: Mapping[str, Object] = field(default_factory=dict)
+    """ResourceClaims, likewise."""
 
     def on(self, node: Object) -> list[Object]:
         """The pods that use resources of a node."""
@@ -220,12 +222,19 @@ def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot
     """Why no node ever has what the pod claims; empty if one may."""
     space = pod["metadata"]["namespace"]
     for claim in pod["spec"].get("resourceClaims") or ():
-        name = claim.get("resourceClaimTemplateName")
-        if not name:
-            continue
-        if (template := snapshot.claim_templates.get(f"{space}/{name}")) is None:
-            return f"its ResourceClaimTemplate {name} does not exist"
-        for request in template["spec"]["spec"]["devices"]["requests"]:
+        if name := claim.get("resourceClaimTemplateName"):
+            kind, known = "ResourceClaimTemplate", snapshot.claim_templates
+        else:
+            kind, name, known = (
+                "ResourceClaim",
+                claim["resourceClaimName"],
+                snapshot.resource_claims,
+            )
+        if (found := known.get(f"{space}/{name}")) is None:
+            return f"its {kind} {name} does not exist"
+        spec = found["spec"].get("spec", found["spec"])
+        allocated = (found.get("status") or {}).get("allocation")
+        for request in () if allocated else spec["devices"]["requests"]:
             exactly = request["exactly"]
             if (device_class := exactly["deviceClassName"]) not in snapshot.device_classes:
                 return f"its claim names the DeviceClass {device_class}, which does not exist"

@@ -11,11 +11,8 @@ from typing import Any
 from gpu_cluster.components.batch.load import Available, read_training_jobs
 from gpu_cluster.components.batch.published import Published
 from gpu_cluster.components.batch.training_args import TrainingArgs
-from gpu_cluster.components.batch.training_spec import labels, spec
+from gpu_cluster.components.batch.training_spec import claims, labels, spec
 from gpu_cluster.components.catalog import kubernetes as names
-from gpu_cluster.components.cluster import GpuPool
-from gpu_cluster.components.gpu import gpu_claims
-from gpu_cluster.components.gpu.fabric import claim_template
 from gpu_cluster.components.gpu.pod_parts import config_map_name, contents_of
 from gpu_cluster.components.gpu.running import among_themselves
 from gpu_cluster.components.schema.limits import refusal
@@ -111,16 +108,6 @@ def _of_namespace(published: Published, namespace: str, root: Path) -> Available
     )
 
 
-def _claim_templates(name: str, args: TrainingArgs, pool: GpuPool) -> Mapping[str, Object]:
-    """Name of a ResourceClaimTemplate -> its spec: for its workers' GPUs, and for their network."""
-    gpus, found = args.worker_gpus(pool), dict[str, Object]()
-    if template := gpu_claims.template_name(name, pool, gpus, args.selectors):
-        found[template] = gpu_claims.template(pool, gpus, args.selectors)
-    if (fabric := args.claimed(pool)) and fabric.claimed:
-        found[name] = claim_template(fabric)
-    return found
-
-
 def rendered(name: str, args: TrainingArgs, published: Published, root: Path) -> Job:
     """The job's objects, as the stack would declare them."""
     contents = contents_of(args, root)
@@ -149,11 +136,11 @@ def rendered(name: str, args: TrainingArgs, published: Published, root: Path) ->
             *(
                 {
                     "apiVersion": "resource.k8s.io/v1",
-                    "kind": "ResourceClaimTemplate",
-                    "metadata": {"name": template, **metadata},
-                    "spec": content,
+                    "kind": claim.kind,
+                    "metadata": {"name": claim.name, **metadata},
+                    "spec": claim.spec,
                 }
-                for template, content in _claim_templates(name, args, pool).items()
+                for claim in claims(name, args, pool)
             ),
         ],
         job_set={

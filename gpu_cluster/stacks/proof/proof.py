@@ -406,7 +406,7 @@ class Proof:
         groups = [group for group in self.settings.pod_groups if group.pool == pool.name]
         if pool.max_nodes is None:
             return not groups or PLATFORMS[self.settings.platform].cloud is not None
-        used = sum(-(-group.count * group.gpus // pool.allocatable) for group in groups)
+        used = sum(-(-group.gpus_of(group.count) // pool.allocatable) for group in groups)
         return used < pool.max_nodes
 
     def _empty(self, pools: Sequence[GpuPool]) -> float:

@@ -95,6 +95,18 @@ def test_pods_with_a_claim_ask_for_its_gpus(cache: ClusterCache) -> None:
     assert [gpus_asked(item["spec"]) for item in cache.pods] == [2]
 
 
+def test_a_claim_that_pods_share_counts_once(cache: ClusterCache) -> None:
+    """For the first of them, or for each as long as none has it."""
+    shared = [{"name": "gpus", "resourceClaimName": "two"}]
+    for name in ("a", "b"):
+        cache.change("Pod", "ADDED", pod(name, resourceClaims=shared, gpus=0))
+    claim = {**template(), "spec": template()["spec"]["spec"]}
+    cache.change("ResourceClaim", "ADDED", claim)
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [2, 2]
+    cache.change("ResourceClaim", "MODIFIED", {**claim, "status": {"reservedFor": [{"uid": "b"}]}})
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [0, 2]
+
+
 def test_published_gpus_count_like_others_except_for_requests() -> None:
     """A pod that requests nvidia.com/gpu finds none there."""
     machine = node(gpus=0)
