@@ -45,6 +45,11 @@ class Batch(pulumi.ComponentResource):
                     for queue in args.queues.values()
                     for pool in queue.pools
                 ),
+                claimed=any(
+                    cluster.pools[pool].device_class
+                    for queue in args.queues.values()
+                    for pool in queue.pools
+                ),
                 pods_ready_minutes=args.pods_ready_minutes,
                 protected=protected,
                 cluster=cluster,

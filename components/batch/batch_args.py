@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Interval, Le, MinLen
 
+from ..catalog import images
 from ..cluster import GpuPool
 from ..schema.decode import unknown
 from ..schema.effect import Sent
@@ -118,6 +119,8 @@ class QueueRequest:
     priority: str | None = None
     long_running: bool = False
     """Whether no queue accepts it, as its pods never end or its block has no key `queue`."""
+    uncounted: str = ""
+    """A key of claims that Kueue does not count; empty without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +239,12 @@ class BatchArgs(Checked):
         if not asked.gpus:
             raise refuse("queue")(
                 f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
+            )
+        if asked.uncounted:
+            raise refuse(asked.uncounted)(
+                f"is not possible in queue {name}: of GPUs that pods claim, Kueue "
+                f"{images.KUEUE.tag.removeprefix('v')} counts only a number for each pod",
+                remedy="drop the key, or use a pool without a queue",
             )
         self._check_priority(name, asked.priority)
         if asked.pods * asked.gpus > (quota := args.quota(pool)):

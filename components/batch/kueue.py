@@ -89,6 +89,11 @@ TOPOLOGY_RULES: list[PolicyRuleArgsDict] = [
 ]
 """Rules of the same file for placing pods, which have a scheduling gate that Kueue removes."""
 
+CLAIM_RULES: list[PolicyRuleArgsDict] = [
+    rule("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"], *READ),
+]
+"""Rules of the same file for counting the devices that pods claim."""
+
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(names.JOB_SET_GROUP, ["jobsets"], *READ, *_CHANGE),
     rule(names.JOB_SET_GROUP, ["jobsets/finalizers", "jobsets/status"], "get", *_CHANGE),
@@ -96,13 +101,13 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 
 
 def kueue(
-    *, job_set: bool, fair_sharing: bool, topology: bool, pods_ready_minutes: int | None,
-    protected: bool, cluster: Cluster, parent: pulumi.Resource,
+    *, job_set: bool, fair_sharing: bool, topology: bool, claimed: bool,
+    pods_ready_minutes: int | None, protected: bool, cluster: Cluster, parent: pulumi.Resource,
 ) -> Controller:  # fmt: skip
     """The controller in this stack's version; with `job_set`, it also manages JobSets.
     `fair_sharing`: whether queues lend each other idle GPUs by weight. `topology`: whether it
-    places pods. `pods_ready_minutes`: after how long a job returns to its queue if not all of its
-    pods run."""
+    places pods. `claimed`: whether it counts GPUs that pods claim. `pods_ready_minutes`: after how
+    long a job returns to its queue if not all of its pods run."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
     # Without it, Kueue also evicts a running job whose pod was not replaced within `timeout`, and
     # may then never release the job's quota (kueue issue 14811, open on 2026-11-28).
@@ -115,11 +120,16 @@ def kueue(
         source="kueue",
         image=images.KUEUE,
         config={
-            **_config(frameworks, topology, _uncounted(cluster.pools.values())),
+            **_config(frameworks, topology, claimed, _uncounted(cluster.pools.values())),
             **{key: value for key, value in asked.items() if value},
         },
         lease="c1f6bfd2.kueue.x-k8s.io",
-        rules=[*RULES, *(JOB_SET_RULES if job_set else []), *(TOPOLOGY_RULES if topology else [])],
+        rules=[
+            *RULES,
+            *(JOB_SET_RULES if job_set else []),
+            *(TOPOLOGY_RULES if topology else []),
+            *(CLAIM_RULES if claimed else []),
+        ],
         webhooks=_webhooks(job_set),
         protected=protected,
         converted=[f"{kind}.{GROUP}" for kind in CONVERTED],
@@ -131,13 +141,20 @@ def _uncounted(pools: Iterable[GpuPool]) -> list[str]:
     return [*UNCOUNTED, *sorted({name for pool in pools for name in pool.extended_resources or ()})]
 
 
-def _config(frameworks: Sequence[str], topology: bool, uncounted: Sequence[str]) -> dict[str, Any]:
+def _config(
+    frameworks: Sequence[str], topology: bool, claimed: bool, uncounted: Sequence[str]
+) -> dict[str, Any]:
+    # Queues count a claimed GPU as one unit of the resource that other pools' pods request.
+    mapping = {"name": names.GPU_RESOURCE, "deviceClassNames": [names.GPU_CLASS]}
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "namespace": "kueue-system",
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": list(frameworks)},
-        "resources": {"excludeResourcePrefixes": list(uncounted)},
+        "resources": {
+            "excludeResourcePrefixes": list(uncounted),
+            **({"deviceClassMappings": [mapping]} if claimed else {}),
+        },
         "featureGates": {
             # 0.16.6, which rehearsals run, turns it on, and may take new jobs for finished ones
             # (kueue PR 11019).
@@ -148,6 +165,10 @@ def _config(frameworks: Sequence[str], topology: bool, uncounted: Sequence[str])
             "TopologyAwareScheduling": topology,
             **({} if topology else dict.fromkeys(TOPOLOGY_GATES, False)),
             "VisibilityOnDemand": False,
+            # Alpha until 0.18, where it is beta, called KueueDRAIntegration, and on: without it,
+            # Kueue starts jobs with claims at once. It counts templates of an exact number without
+            # selectors; what it cannot count is refused (pkg/dra/claims.go of 0.16.6).
+            **({"DynamicResourceAllocation": True} if claimed else {}),
         },
     }
 

@@ -141,6 +141,7 @@ def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -
             pods=args.pods,
             gpus=args.gpus,
             long_running=args.long_running,
+            uncounted="sharedGpus" if args.shared_gpus else args.uncounted,
         )
     if args.queue is None and (owners := batch.owners(args.pool)):
         raise refuse("queue")(

@@ -1,6 +1,6 @@
 """Limits that keep a team within its share, no matter who creates objects in its namespaces."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import pulumi
@@ -36,7 +36,6 @@ class TeamLimits(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:batch:TeamLimits", name, None, opts)
-        (resource,) = {cluster.pools[pool].resource for pool in queue.pools}
         requests = queue.team.requests.quantities()
         for namespace in queue.namespaces:
             metadata: ObjectMetaArgsDict = {"name": "team", "namespace": namespace}
@@ -45,7 +44,7 @@ class TeamLimits(pulumi.ComponentResource):
                 metadata=metadata,
                 spec={
                     "hard": {
-                        f"requests.{resource}": str(sum(queue.nominal_quota.values())),
+                        **_most_gpus(queue, cluster.pools),
                         **queue.team.quota.hard(),
                     }
                 },
@@ -105,6 +104,19 @@ class TeamLimits(pulumi.ComponentResource):
         )
 
 
+def _most_gpus(queue: TeamQueue, pools: Mapping[str, GpuPool]) -> dict[str, str]:
+    """The entries of the ResourceQuota for GPUs that pods request, and for those that they claim,
+    if pods of any pool do. Members can create claims of every DeviceClass, and change them once
+    Kueue has counted them."""
+    quota = queue.nominal_quota
+    claimed = sum(gpus for name, gpus in quota.items() if pools[name].device_class)
+    hard = {f"requests.{GPU_RESOURCE}": str(sum(quota.values()) - claimed)}
+    if any(pool.device_class for pool in pools.values()):
+        hard[names.GPU_CLASS + names.QUOTA_OF_CLASS] = str(claimed)
+        hard[names.MIG_CLASS + names.QUOTA_OF_CLASS] = "0"
+    return hard
+
+
 def queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
     """Refuses training jobs that do not wait in the team's queue or would skip ahead."""
     label = "object.metadata.?labels[?'{}'].orValue('')"
@@ -126,7 +138,7 @@ def queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
         }
 
 
-def on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
+def on_gpu_nodes(pools: Collection[GpuPool]) -> Iterator[ValidationArgsDict]:
     """Refuses pods that occupy GPU nodes without GPUs of their quota, or see those of other pods:
     what the policy pack's `gpu-limits` and `gpu-all` refuse in a stack file."""
     taints, labels = set(), set()
@@ -142,11 +154,14 @@ def on_gpu_nodes(pools: Iterable[GpuPool]) -> Iterator[ValidationArgsDict]:
     limit = f"container.?resources.limits[?'{GPU_RESOURCE}'].orValue('0')"
     # dyn: the limit may be a number, and the expression is compiled for the text of the default.
     has_gpus = f"pod.containers.exists(container, !(string(dyn({limit})) in ['0', '']))"
+    need = f"{GPU_RESOURCE} in the limits of a container"
+    if any(pool.device_class for pool in pools):
+        has_gpus = f"({has_gpus} || size(pod.?resourceClaims.orValue([])) > 0)"
+        need += ", or a ResourceClaim"
     yield {
         "expression": _pods(f"!({goes}) || {has_gpus}"),
-        "message": f"a pod that selects or tolerates GPU nodes needs {GPU_RESOURCE} in the limits "
-        "of a container, or else it occupies them without a GPU; set it, or drop nodeSelector and "
-        "tolerations",
+        "message": f"a pod that selects or tolerates GPU nodes needs {need}, or else it occupies "
+        "them without a GPU; set it, or drop nodeSelector and tolerations",
     }
     yield {
         "expression": _pods("pod.?tolerations.orValue([]).all(t, t.?key.orValue('') != '')"),

@@ -139,6 +139,7 @@ class TrainingArgs(PodArgs):
             pool=pool,
             pods=self.nodes,
             gpus=self.worker_gpus(pool),
+            uncounted=self.uncounted,
         )
 
     def possible_on(self, pool: GpuPool, key: str) -> Sequence[int]:

@@ -86,6 +86,13 @@ GPU_CLASS: Final = "gpu.nvidia.com"
 """The DeviceClass of whole GPUs, and the name of the DRA driver that offers them
 (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, templates/deviceclass-gpu.yaml of its chart)."""
 
+MIG_CLASS: Final = "mig.nvidia.com"
+"""Likewise, of the partitions of GPUs that are in MIG mode."""
+
+QUOTA_OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+"""After the name of a DeviceClass: how many of its devices the claims of a namespace may have
+together, in a ResourceQuota (kubernetes v1.34, core/v1/types.go, ResourceClaimsPerClass)."""
+
 EFA: Final = "vpc.amazonaws.com/efa"
 """The extended resource that AWS's EFA device plugin advertises."""
 

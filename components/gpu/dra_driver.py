@@ -29,7 +29,6 @@ NAMESPACE = "kube-system"
 NAME = "nvidia-dra-driver"
 _HEALTH_PORT = 51516
 _KUBELET = "/var/lib/kubelet"
-_MIG_CLASS = "mig.nvidia.com"
 _RULES: Sequence[PolicyRuleArgsDict] = (
     {
         "api_groups": ["resource.k8s.io"],
@@ -59,7 +58,7 @@ def declare_access(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Res
             spec={"selectors": [{"cel": {"expression": _devices(kind)}}]},
             opts=cluster.options(parent),
         )
-        for device_class, kind in ((names.GPU_CLASS, "gpu"), (_MIG_CLASS, "mig"))
+        for device_class, kind in ((names.GPU_CLASS, "gpu"), (names.MIG_CLASS, "mig"))
     ]
     granted = rights.declare(
         name,

@@ -228,6 +228,11 @@ class PodArgs(Checked):
         """The conditions for its GPUs, in CEL; empty without any."""
         return self.gpu_selector.expressions if self.gpu_selector else []
 
+    @property
+    def uncounted(self) -> str:
+        """The key of claims that Kueue before 0.18 does not count; empty without any."""
+        return "gpuSelector" if self.gpu_selector else ""
+
     def _check_selector(self, pool: GpuPool, gpus: int) -> None:
         """Raises ValueError for a selector of GPUs that the pod does not claim."""
         if self.gpu_selector is None:

@@ -120,22 +120,28 @@ def check_scaling(settings: Settings[Any]) -> None:
 
 @collected
 def check_claimed(settings: Settings[Any]) -> Iterator[Refusal]:
-    """Refuses queues and teams together with pools whose GPUs pods claim: Kueue counts claims only
-    behind a gate, DynamicResourceAllocation, which is off by default in `images.KUEUE`, and the
-    teams' policies and quotas do not."""
-    claimed = {name for name, pool in settings.pools.items() if pool.pool.device_class}
-    queues = settings.batch.queues if settings.batch else {}
-    for name, queue in queues.items():
-        key, team = queue.key(name, "pools"), isinstance(queue, TeamQueue)
-        for pool in sorted(claimed if team else claimed & {*queue.pools}):
-            claimed.discard(pool)
-            what = "quotas and policies of teams" if team else f"queue {name}"
-            way = "drop teams" if team else f"drop the pool from {key}"
-            verb = "count" if team else "counts"
-            yield refuse((f"{NAMESPACE}:gpuPools", pool, "devicePlugin"))(
-                f"dra is not possible here: the {what} {verb} GPUs that pods request, not those "
-                "that they claim",
-                remedy=f"set devicePlugin: nvidia, or {way}",
+    """Refuses pools of queues whose GPUs pods claim, and what Kueue cannot do with these: it places
+    pods, and requests nodes, by the resources that pods request, and of all their claims it counts
+    only those for NVIDIA's GPUs."""
+    queues = settings.batch.queues.values() if settings.batch else ()
+    pools = [settings.pools[name].pool for name in sorted({p for q in queues for p in q.pools})]
+    claimed = [pool for pool in pools if pool.device_class]
+    for pool in claimed:
+        for key, used, what in (
+            ("topologyAware", pool.topology, "places pods"),
+            ("queued", pool.all_at_once, "requests nodes"),
+        ):
+            if used:
+                yield refuse((f"{NAMESPACE}:gpuPools", pool.name, key))(
+                    f"is not possible with devicePlugin dra: Kueue {what} by GPUs that pods "
+                    "request, not by those that they claim; drop one of the two"
+                )
+    for pool in pools:
+        if claimed and pool.fabric and pool.fabric.claimed:
+            yield refuse((f"{NAMESPACE}:gpuPools", pool.name, "gpuDirect"))(
+                f"is not possible in a queue beside pool {claimed[0].name} with devicePlugin dra: "
+                f"Kueue then refuses jobs with claims for {pool.fabric.resource}, which have no "
+                "quota; drop one of the two, or take one of the pools out of its queue"
             )
 
 

@@ -15,6 +15,7 @@ import yaml
 
 from gpu_cluster.components.scalers import SCALERS, Scaler
 from gpu_cluster.components.schema.decode import NAMESPACE
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.load import from_config
 from quality.faults.changes import apply_changes
 
@@ -65,8 +66,8 @@ def features(platform: str) -> Mapping[str, Mapping[str, Any]]:
     return {name: {**row["all"], **row.get(platform, {})} for name, row in _FEATURES.items()}
 
 
-def accepted(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> bool:
-    """Whether the settings accept the change in a small stack with the scaler."""
+def refused(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> str:
+    """Why the settings refuse the change in a small stack with the scaler; empty if they do not."""
     stack = copy.deepcopy(_STACKS[platform])
     config: dict[str, Any] = {
         **stack["others"],
@@ -83,9 +84,9 @@ def accepted(platform: str, scaler: Scaler, change: Mapping[str, Any]) -> bool:
     }
     try:
         from_config(flat)
-    except ValueError:
-        return False
-    return True
+    except Refusal as error:
+        return error.reason or str(error)
+    return ""
 
 
 def supported() -> Iterator[Sequence[str]]:
@@ -93,10 +94,43 @@ def supported() -> Iterator[Sequence[str]]:
     platforms = {name: _platform(scaler) for name, scaler in SCALERS.items()}
     for feature in features("gke"):
         cells = [
-            accepted(platforms[name], scaler, features(platforms[name])[feature])
+            refused(platforms[name], scaler, features(platforms[name])[feature])
             for name, scaler in SCALERS.items()
         ]
-        yield feature, *("yes" if cell else "refused" for cell in cells)
+        yield feature, *("refused" if cell else "yes" for cell in cells)
+
+
+def claiming() -> Mapping[str, Scaler]:
+    """Title -> scaler, of those with pools whose pods can claim their GPUs."""
+    return {
+        scaler.title: scaler
+        for scaler in SCALERS.values()
+        if not refused(_platform(scaler), scaler, _claimed(scaler))
+    }
+
+
+def claims() -> Iterator[Sequence[str]]:
+    """A row for each feature: its name, then what becomes of it on such a pool of each scaler of
+    `claiming`: `yes`, or why it is refused there; `-` if the scaler refuses it on any pool."""
+    for feature in [*features("gke"), *_TABLES["claims"]]:
+        cells = []
+        for scaler in claiming().values():
+            platform = _platform(scaler)
+            change = features(platform).get(feature)
+            if change is not None and refused(platform, scaler, change):
+                cells.append("-")
+                continue
+            given = _TABLES["claims"][feature] if change is None else change
+            why = refused(platform, scaler, {**_claimed(scaler), **given})
+            cells.append(f"refused: {why}" if why else "yes")
+        if {*cells} != {"-"}:
+            yield feature, *cells
+
+
+def _claimed(scaler: Scaler) -> Mapping[str, Any]:
+    """The changes of a pool whose pods claim their GPUs; its size is fixed where it has one."""
+    size = {"gpuPools.minNodes": 4} if scaler.limit else {}
+    return {"gpuPools.devicePlugin": "dra", **size}
 
 
 def commands() -> Iterator[Sequence[str]]:

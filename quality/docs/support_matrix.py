@@ -71,6 +71,7 @@ def markdown() -> str:
         scalers=table(scaler_table.FACTS, scaler_table.facts()),
         features=table(scaler_table.TITLES, scaler_table.supported()),
         commands=table(scaler_table.TITLES, scaler_table.commands()),
+        claims=table(("", *scaler_table.claiming()), scaler_table.claims()),
         refusals=table(("platform", "`cluster.scaler`", "refuses", "because"), _unsupported()),
     )
 

@@ -282,13 +282,47 @@ def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
     assert placing(batch()) == (False, False)
 
 
+CLAIMED = dataclasses.replace(TRAIN, device_class="gpu.nvidia.com", device_plugin=False)
+
+
+def claiming(pools: list[str]) -> Recording:
+    """A queue over these of two pools, of which pods of `train` claim their GPUs."""
+    args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=pools)})
+    other = dataclasses.replace(SHARED, sharing=None)
+    return record(lambda: declared(args, {}, cluster([CLAIMED, other])))
+
+
+@pytest.mark.parametrize("pools", [["train", "shared"], ["shared"]])
+def test_kueue_counts_claimed_gpus_for_a_queue_of_such_a_pool(pools: list[str]) -> None:
+    """As units of the resource for which the queue has a quota; otherwise its alpha gate is off."""
+    recording = claiming(pools)
+    data = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
+    config = json.loads(data["controller_manager_config.yaml"])
+    rules = of(recording, "ClusterRole", "kueue-controller-manager").inputs["rules"]
+    reads = {
+        resource for rule in rules if "watch" in rule["verbs"] for resource in rule["resources"]
+    }
+    needed = {"resourceclaims", "resourceclaimtemplates"}
+    (group,) = recording.one(f"{KUEUE}:ClusterQueue").inputs["spec"]["resourceGroups"]
+    mappings = config["resources"].get("deviceClassMappings")
+    if "train" in pools:
+        assert config["featureGates"]["DynamicResourceAllocation"] is True
+        assert mappings == [{"name": "nvidia.com/gpu", "deviceClassNames": ["gpu.nvidia.com"]}]
+        assert group["coveredResources"] == [mappings[0]["name"]]
+        assert needed <= reads
+    else:
+        assert "DynamicResourceAllocation" not in config["featureGates"]
+        assert mappings is None
+        assert not needed & reads
+
+
 @pytest.mark.parametrize("topology", [False, True])
 def test_the_version_of_kueue_in_clusters_accepts_the_feature_gates(topology: bool) -> None:
     """Rehearsals run an earlier patch, which checks the gates before it reads the configuration:
     it starts with gates that 0.16.9 refuses."""
     known = yaml.safe_load(Path(__file__).with_name("kueue_gates.yaml").read_text(encoding="utf-8"))
     assert images.KUEUE.tag == known["version"], "read the file again in this version"
-    recording = near() if topology else batch()
+    recording = near() if topology else claiming(["train"])
     data = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
     gates = json.loads(data["controller_manager_config.yaml"])["featureGates"]
     assert gates.keys() <= {*known["on"], *known["off"]}

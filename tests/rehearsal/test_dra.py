@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.nodes.resource_slices import SLICES
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.report.report import PodLife, pod_lives
+from gpu_cluster.rehearsal.run import POLICIES
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
@@ -75,6 +78,59 @@ def test_pods_run_with_the_gpus_that_they_claim(stack: str, tmp_path: Path) -> N
         )  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        if stack == "train":
+            nothing_stays(rehearsal)
+        steps = {step.name: step.detail for step in rehearsal.steps}
+        assert steps["idempotency"] == "no changes"
+        assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
+
+
+def seeds_on_own_machines(config: dict[str, Any]) -> None:
+    """The sample as it is, on two pools whose GPUs pods claim."""
+    for pool in config["gpu-cluster:gpuPools"].values():
+        pool["devicePlugin"] = "dra"
+
+
+def seeds_on_eks(config: dict[str, Any]) -> None:
+    """The same pods on two machines with four GPUs each."""
+    on_eks(config)
+    config["gpu-cluster:gpuPools"]["train-gpu"] |= {
+        "instanceTypes": ["g4dn.12xlarge"], "minNodes": 2, "maxNodes": 2,
+    }  # fmt: skip
+    sample = yaml.safe_load((ROOT / "Pulumi.onprem.yaml").read_text())["config"]
+    config["gpu-cluster:workloads"] = {
+        name: {**pods, "pool": "train-gpu"}
+        for name, pods in sample["gpu-cluster:workloads"].items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("stack", "change", "offered"),
+    [("onprem", seeds_on_own_machines, [2, 9, 9]), ("train", seeds_on_eks, [4, 4])],
+    ids=["onprem", "train"],
+)
+def test_the_pods_of_a_cluster_by_hand_claim_their_gpus(
+    stack: str, change: Callable[[dict[str, Any]], None], offered: list[int], tmp_path: Path
+) -> None:
+    """The pod with ports and probes, two pods that run nvidia-smi and one without GPUs of its own:
+    each claim has two GPUs that no other has. A second up changes nothing, and nothing is left."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, stack, tmp_path / "sandbox", configured(change))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180, policy_pack=POLICIES)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        api = sandbox.control_plane.api
+        nodes = map(allocatable_gpus, sandbox.cluster_cache.nodes)
+        assert sorted(count for count in nodes if count) == offered
+        claimed = {}
+        for claim in api.items("/apis/resource.k8s.io/v1/resourceclaims"):
+            (user,) = claim["status"]["reservedFor"]
+            results = claim["status"]["allocation"]["devices"]["results"]
+            claimed[user["name"]] = {(device["pool"], device["device"]) for device in results}
+        assert sorted(claimed) == ["gpu-k8s", "gpu-k8s2", "gpu-pod-using-device-plugin"]
+        assert [len(devices) for devices in claimed.values()] == [2] * 3
+        assert len(set().union(*claimed.values())) == 6
         rehearsal.teardown()
         assert rehearsal.failures == []
         if stack == "train":
@@ -152,6 +208,65 @@ def test_pods_share_a_gpu_by_one_claim(tmp_path: Path) -> None:
         up(sandbox, configured(alone))
         until(lambda: pods() == [("third", "Running")], "the third pod has its GPU")
         assert sandbox.event_log.findings == []
+
+
+def test_queues_and_teams_count_claimed_gpus(tmp_path: Path) -> None:
+    """The real Kueue starts one of two jobs that claim what their queue has, although the nodes
+    have more, and the API server refuses a team's claims beyond its quota."""
+
+    def queued(config: dict[str, Any]) -> None:
+        for pool in config["gpu-cluster:gpuPools"].values():
+            pool["devicePlugin"] = "dra"
+        job = {
+            "kind": "job", "pool": "gpus", "gpus": 2, "queue": "training",
+            "image": config["gpu-cluster:workloads"]["gpu-all"]["image"],
+        }  # fmt: skip
+        config["gpu-cluster:workloads"] = {"first": job, "second": job}
+        training = {"pools": ["gpus"], "nominalQuota": {"gpus": 3}}
+        config["gpu-cluster:batch"] = {"jobSet": True, "queues": {"training": training}}
+        team = {"members": ["user:ada@example.com"], "gpus": {"workstations": 2}}
+        config["gpu-cluster:teams"] = {"research": team}
+        config["gpu-cluster:trainingJobs"] = {
+            "ddp": {
+                "pool": "workstations", "nodes": 1, "image": job["image"], "command": ["train.py"],
+                "namespace": "research", "queue": "research",
+            }
+        }  # fmt: skip
+
+    with ExitStack() as sandboxes:
+        options = SandboxOptions(job_seconds=3)
+        sandbox = entered(
+            sandboxes, "onprem", tmp_path / "sandbox", configured(queued), options=options
+        )
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+
+        def lives() -> list[PodLife]:
+            jobs = {"Job default/first", "Job default/second"}
+            pods = pod_lives(sandbox.event_log.events)
+            return sorted((p for p in pods if p.workload in jobs), key=lambda pod: pod.created)
+
+        until(lambda: [pod.done is not None for pod in lives()] == [True] * 2, "both jobs end")
+        first, second = lives()
+        assert second.created >= (first.done or 0)
+        claims = "/apis/resource.k8s.io/v1/namespaces/research/resourceclaims"
+        for device_class, devices in (("gpu.nvidia.com", 3), ("mig.nvidia.com", 1)):
+            exactly = {"deviceClassName": device_class, "count": devices}
+            spec = {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}
+            with pytest.raises(ApiError, match=f"exceeded quota.*{device_class}.deviceclass"):
+                sandbox.control_plane.api.create(
+                    claims,
+                    {
+                        "apiVersion": "resource.k8s.io/v1",
+                        "kind": "ResourceClaim",
+                        "metadata": {"name": "more", "namespace": "research"},
+                        "spec": spec,
+                    },
+                )
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing = {step.name: step.detail for step in rehearsal.steps}
+        assert nothing["idempotency"] == "no changes"
 
 
 def failing(sandbox: Sandbox) -> list[str]:

@@ -1,15 +1,20 @@
 """Queues and training jobs in the config: complete, or refused in one line that names the key."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
+from gpu_cluster.components.cluster import AllAtOnce, Fabric
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.load import from_config
-from gpu_cluster.components.settings.validate import check_groups, warnings
+from gpu_cluster.components.settings.validate import check_claimed, check_groups, warnings
 from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
 from tests.unit.components.test_settings_sharing import KUBECONFIG
@@ -33,6 +38,36 @@ def of_workloads(values: dict[str, Any]) -> list[str]:
     """The warnings about workloads."""
     found = warnings(from_config(as_engine_config(values)))
     return sorted(line for line in found if line.startswith("gpu-cluster:workloads."))
+
+
+@pytest.mark.parametrize(
+    ("beside", "key", "reason"),
+    [
+        ({"fabric": Fabric(resource="mrdma.google.com", claimed=8)}, "gpuDirect",
+         "Kueue then refuses jobs with claims for mrdma.google.com"),
+        ({"all_at_once": AllAtOnce(provisioning_class="c"), "device_class": "gpu.nvidia.com"},
+         "queued", "Kueue requests nodes by GPUs that pods request"),
+    ],
+)  # fmt: skip
+def test_a_queue_of_claimed_gpus_has_no_pool_that_kueue_cannot_count(
+    beside: dict[str, Any], key: str, reason: str
+) -> None:
+    """Whatever the platform accepts for the pool itself."""
+    stack = from_config(as_engine_config(dev()))
+    (resolved, *_) = stack.pools.values()
+    plain = replace(resolved.pool, fabric=None, all_at_once=None, topology=None)
+    claimed = replace(plain, name="claimed", device_class="gpu.nvidia.com")
+    pools = {
+        pool.name: replace(resolved, pool=pool)
+        for pool in (claimed, replace(plain, name="other", **beside))
+    }
+    batch = BatchArgs(queues={"q": QueueArgs(pools=["claimed", "other"])})
+    settings: Any = SimpleNamespace(pools=pools, batch=batch)
+    with pytest.raises(Refusal, match=reason) as found:
+        check_claimed(settings)
+    assert found.value.path == ("gpu-cluster:gpuPools", "other", key)
+    settings.batch = BatchArgs(queues={"q": QueueArgs(pools=["claimed"])})
+    check_claimed(settings)
 
 
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
