@@ -279,8 +279,9 @@ def nested(hint: Any) -> tuple[type | None, str]:
 
 
 def _type(hint: Any) -> str:
-    if allowed := words(hint):
-        return f"{_type(allowed)} or maps"
+    if short := words(hint):
+        rest = _type(short[1])
+        return f"{_type(short[0])} or {'maps' if rest == 'map' else rest}"
     hint, marks = unwrapped(hint)
     if OUTPUT in marks:
         return "string or output"

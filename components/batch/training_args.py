@@ -101,8 +101,9 @@ class TrainingArgs(PodArgs):
 
     def adapters(self, pool: GpuPool) -> int:
         """All of its node's, by default, if workers use all GPUs of several nodes."""
-        whole = pool.adapters_of(self.nodes, self.worker_gpus(pool))
-        return whole if self.efa is None else self.efa
+        if self.efa is None:
+            return pool.adapters_of(self.nodes, self.worker_gpus(pool))
+        return PodArgs.adapters(self, pool)
 
     def claimed(self, pool: GpuPool) -> Fabric | None:
         """The network of which each worker gets all of its node's adapters; None if none does."""

@@ -176,10 +176,13 @@ class PodArgs(Checked):
     """The user ID of the containers; by default, the image's. Set it if the image does not run as
     root: otherwise its containers cannot write to claims and buckets, which belong to root."""
 
-    efa: Annotated[int | None, Ge(0), Sent("PodSpec containers[].resources.limits")] = None
-    """How many Elastic Fabric Adapters of its node a pod has, on a pool with `efa`. By default, the
-    workers of a training job that use all GPUs of several nodes have all, and other pods none. The
-    image needs libfabric and aws-ofi-nccl, as AWS's Deep Learning Containers have them."""
+    efa: Annotated[
+        Literal["all"] | Annotated[int, Ge(0)] | None, Sent("PodSpec containers[].resources.limits")
+    ] = None
+    """How many Elastic Fabric Adapters of its node a pod has, on a pool with `efa`: a number, 0 for
+    none, or `all`. By default, the workers of a training job that use all GPUs of several nodes
+    have all, and other pods none. The image needs libfabric and aws-ofi-nccl, as AWS's Deep
+    Learning Containers have them."""
 
     extended_resources: Annotated[
         ExtendedResources, Sent("PodSpec containers[].resources.limits")
@@ -252,9 +255,12 @@ class PodArgs(Checked):
             raise refuse(("extendedResources", pool.fabric.resource))(
                 f"is what the key efa requests; write efa: {number}"
             )
-        _check_offered(
-            ("efa",), self.efa or 0, pool.adapters, pool, "give it a pool with efa: true, on EKS"
-        )
+        if self.efa and not pool.adapters:
+            raise refuse("efa", self.efa)(
+                f"is not possible: the nodes of pool {pool.name} have no Elastic Fabric Adapters",
+                remedy="drop the key, or give it a pool with efa: true, on EKS",
+            )
+        _check_offered(("efa",), PodArgs.adapters(self, pool), pool.adapters, pool, "")
         way = f"add it to gpuPools.{pool.name}.extendedResources, on platform existing"
         for name, number in self.extended_resources.items():
             most = (pool.extended_resources or {}).get(name, 0)
@@ -262,7 +268,7 @@ class PodArgs(Checked):
 
     def adapters(self, pool: GpuPool) -> int:
         """How many adapters of `pool.fabric` a pod has."""
-        return self.efa or 0
+        return pool.adapters if self.efa == "all" else self.efa or 0
 
     def extended(self, pool: GpuPool) -> tuple[dict[str, str], dict[str, str]]:
         """The limits of a container for extended resources besides GPUs, and the variables of one

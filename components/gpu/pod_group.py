@@ -19,6 +19,8 @@ class PodGroup:
     """Units of the pool's GPU resource per pod."""
     shared: bool = False
     """Whether all of them use the same GPUs."""
+    adapters: int = 0
+    """Adapters of its node's fast network that each pod has."""
     uses_host: bool
     """Whether they mount host paths, or use the host's IPC namespace."""
     claims: Mapping[str, str] = field(default_factory=dict)

@@ -187,6 +187,7 @@ class GpuPodArgs(PodArgs):
             count=self.pods,
             gpus=self.gpus,
             shared=self.shared_gpus,
+            adapters=self.adapters(pools[self.pool]),
             uses_host=self.uses_host(pools[self.pool]),
             claims=self.claims,
             default_disk=self.default_disk(pools[self.pool]),

@@ -149,8 +149,15 @@ def _decode(path: Keys, kind: Any, value: object) -> Any:
         if value is None and types.NoneType in parameters:
             return None
         *_, part = [choice for choice in parameters if choice is not types.NoneType]
-        is_map = isinstance(value, dict) or dataclasses.is_dataclass(value)
-        return _decode(path, part if is_map else words(kind) or part, value)
+        if short := words(kind):
+            allowed = typing.get_args(short[0])
+            if unwrapped(part)[0] is int:
+                if not isinstance(value, int) and value not in allowed:
+                    raise unknown_value(path, value, (*allowed, "a number"))
+                part = short[0] if isinstance(value, str) else part
+            elif not isinstance(value, dict) and not dataclasses.is_dataclass(value):
+                part = short[0]
+        return _decode(path, part, value)
     if is_output(value):
         raise refused_output(kind).under(*path)
     if origin is typing.Literal:

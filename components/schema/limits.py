@@ -271,7 +271,7 @@ def limited(kind: Any) -> Mapping[str, tuple[Any, Any]]:
 
 def refusals_of(hint: Any, value: Any) -> Iterator[Refusal]:
     """The refusals of a value and of what is below it."""
-    if value is None:
+    if value is None or (isinstance(value, str) and words(hint)):
         return
     origin, inner, bounds = _declared(hint)
     if is_output(value):
@@ -342,8 +342,8 @@ def _declared(hint: Any) -> tuple[Any, Sequence[Any], "_Bounds"]:
 
 @cache  # Cached, because checking whether an annotation is of a protocol is slow.
 def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
-    """A type without `| None` and without its annotations, and the annotations. Of a word or a map,
-    which `words` tells apart, the map."""
+    """A type without `| None` and without its annotations, and the annotations. Of the two forms
+    that `words` tells apart, the second."""
     limits: list[Any] = []
     while True:
         if typing.get_origin(hint) is Annotated:
@@ -356,12 +356,17 @@ def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
             return hint, limits
 
 
-def words(hint: Any) -> Any:
-    """The words of a type such as `Literal["a", "b"] | Args`, each short for a map; else None."""
-    parts = typing.get_args(hint)
-    if typing.get_origin(hint) in (types.UnionType, typing.Union) and is_dataclass(parts[-1]):
-        return parts[0] if typing.get_origin(parts[0]) is typing.Literal else None
-    return None
+def words(hint: Any) -> tuple[Any, Any] | None:
+    """The two forms of a type such as `Literal["a", "b"] | Args`, whose words are each short for a
+    map, or `Literal["all"] | int`: the words and the rest; None for other types."""
+    while typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) not in (types.UnionType, typing.Union):
+        return None
+    parts = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    if len(parts) == 1 or typing.get_origin(parts[0]) is not typing.Literal:
+        return None
+    return parts[0], parts[-1]
 
 
 def refusal(limits: Sequence[Any], value: Any) -> Refusal | None:

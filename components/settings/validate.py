@@ -474,18 +474,21 @@ def _of_entries(settings: Settings[Any]) -> Iterator[str]:
 
 def _overfull(settings: Settings[Any]) -> Iterator[str]:
     """Warns of pods that never end and do not all fit: some of them would wait forever."""
-    needed: Counter[str] = Counter()
+    needed: Counter[tuple[str, str]] = Counter()
     for pods in settings.pod_groups:
         pool = settings.pools[pods.pool].pool
-        before = needed[pods.pool]
-        needed[pods.pool] += pods.gpus_of(pods.least)
-        most = None if pool.max_nodes is None else pool.max_nodes * pool.allocatable
-        if most is not None and before <= most < needed[pods.pool]:
-            yield (
-                f"{pods.path}: some of its pods never start: together with the entries above, the "
-                f"pods that run all the time need {needed[pods.pool]} GPUs of pool {pods.pool}, "
-                f"which has at most {most}; lower replicas, or raise its maxNodes"
-            )
+        for unit, more, of_node in (
+            ("GPUs", pods.gpus_of(pods.least), pool.allocatable),
+            ("adapters", pods.least * pods.adapters, pool.adapters),
+        ):
+            before = needed[pods.pool, unit]
+            needed[pods.pool, unit] = now = before + more
+            if pool.max_nodes is not None and before <= (most := pool.max_nodes * of_node) < now:
+                yield (
+                    f"{pods.path}: some of its pods never start: together with the entries above, "
+                    f"the pods that run all the time need {now} {unit} of pool {pods.pool}, which "
+                    f"has at most {most}; lower replicas, or raise its maxNodes"
+                )
 
 
 def _check_members(settings: Settings[Any]) -> None:

@@ -70,7 +70,7 @@ class _Types:
     def _value(self, hint: Any, name: str) -> Spec:
         """The type of a key's values; `name`: the enum's, if it is one."""
         if short := words(hint):
-            both = [self._value(part, name) for part in (short, unwrapped(hint)[0])]
+            both = [self._value(part, name) for part in short]
             return _plain({"oneOf": both})
         hint, marks = unwrapped(hint)
         origin, inner = typing.get_origin(hint), typing.get_args(hint)

@@ -154,7 +154,7 @@ def dataclass_schema(kind: type) -> Schema:
 def _value(hint: Any) -> Schema:
     """The schema of a value in a field."""
     if short := words(hint):
-        return {"anyOf": [_value(short), _value(unwrapped(hint)[0])]}
+        return {"anyOf": [_value(part) for part in short]}
     hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")

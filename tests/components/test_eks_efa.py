@@ -164,7 +164,7 @@ def worker(pool: GpuPool, **given: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "adapters"),
     [({}, "4"), ({"nodes": 1}, None), ({"gpus": 4}, None), ({"gpus": 4, "efa": 2}, "2"),
-     ({"efa": 0}, None), ({"nodes": 1, "efa": 1}, "1")],
+     ({"efa": 0}, None), ({"nodes": 1, "efa": 1}, "1"), ({"nodes": 1, "efa": "all"}, "4")],
 )  # fmt: skip
 def test_workers_with_all_gpus_of_several_nodes_have_all_adapters(
     given: dict[str, Any], adapters: str | None
@@ -191,7 +191,7 @@ def test_a_pods_own_variables_take_precedence() -> None:
             POOL,
             r"efa: 5 is more than a node of pool a has \(4\); drop the key, or request at most 4",
         ),
-        (PLAIN, r"efa: 5 is more than a node of pool a has \(0\); drop the key, or give it"),
+        (PLAIN, r"efa: 5 is not possible: the nodes of pool a have no Elastic Fabric Adapters"),
     ],
 )
 def test_more_adapters_than_a_node_has_are_refused(pool: GpuPool, words: str) -> None:
@@ -202,7 +202,8 @@ def test_more_adapters_than_a_node_has_are_refused(pool: GpuPool, words: str) ->
 
 def test_a_service_has_the_adapters_that_it_requests() -> None:
     """Its pods do not talk to each other, so that by default it has none."""
-    for efa, adapters in ((None, None), (4, "4")):
+    cases: tuple[tuple[Any, str | None], ...] = ((None, None), (3, "3"), ("all", "4"))
+    for efa, adapters in cases:
         args = ServiceArgs(pool="a", gpus=8, image="i:1", port=80, efa=efa)
         parts = pod_parts("chat", args, {}, None)
         pod: Any = pod_spec(args, POOL, parts, {"name": "chat"})

@@ -404,3 +404,19 @@ def test_every_region_is_in_its_partition() -> None:
                 seen.add(name)
                 assert partition(region) == name, region
     assert seen == {"aws", "aws-cn", "aws-us-gov"}
+
+
+def test_services_that_need_more_adapters_than_the_pool_has_are_a_warning() -> None:
+    """Two pods with half of a node's GPUs and all of its adapters fit no single node."""
+
+    def warned(adapters: int | str) -> list[str]:
+        shape = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1a"], "efa": True}
+        chat = {"pool": "train-gpu", "gpus": 4, "image": "a:1", "port": 80, "replicas": 2}
+        values = changed(
+            "train", [[*POOL, shape], ["gpu-cluster:services", {"chat": chat | {"efa": adapters}}]]
+        )
+        return [line for line in warnings(settings.from_config(values)) if "never start" in line]
+
+    assert not warned(2)
+    (line,) = warned("all")
+    assert "need 8 adapters of pool train-gpu, which has at most 4" in line
