@@ -25,6 +25,8 @@ PRICES: Final[Mapping[str, Price]] = MappingProxyType({
     "ebs-gp3": Price(0.08, "GB-month", _GP3),
     "ebs-gp3-throughput": Price(0.04, "MiB/s-month", _GP3, notes="above 125 MiB/s"),
     "ebs-gp3-iops": Price(0.005, "IOPS-month", _GP3, notes="above 3,000"),
+    "ebs-initialization": Price(0.0036, "GB",
+        "quoted by aws-samples from aws.amazon.com/ebs/pricing, 2025; at most that"),
     "kms-key": Price(1.0, "month", "quoted from aws.amazon.com/kms/pricing, 2026-09-29",
         notes="each of the first two rotations, a year apart, adds 1.0"),
     "cloudwatch-logs": known(0.5, "GB", "ingested"),

@@ -168,8 +168,8 @@ _EFA_HUGE_PAGES_MIB_PER_CPU: Final = 2 * 110
 
 
 def efa_huge_pages_mib(os: str, vcpu: int) -> int:
-    """The memory, in MiB, that a node with EFA has as huge pages. Pods request none: libfabric takes
-    ordinary memory instead (ofi_bufpool_grow in prov/util/src/util_buf.c, read 2026-11-29)."""
+    """The memory, in MiB, that a node with EFA has as huge pages. Pods request none: libfabric
+    takes ordinary memory then (ofi_bufpool_grow in prov/util/src/util_buf.c, read 2026-11-29)."""
     return _EFA_HUGE_PAGES_MIB_PER_CPU * vcpu if os == "bottlerocket" else _EFA_HUGE_PAGES_MIB
 
 

@@ -1,11 +1,13 @@
 """Limits of the gp3 volumes of GPU nodes."""
 
+import re
 from typing import Annotated
 
 from annotated_types import Interval
 
 from ..catalog import eks as catalog
-from ..schema.limits import Hint
+from ..schema.limits import Hint, matching
+from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Range, refuse
 
 STORAGE_CLASS = "gp3-encrypted"
@@ -18,6 +20,15 @@ _CUDA_IMAGES = Hint("CUDA images take 5 to 20 GB each")
 DiskSize = Annotated[int, Interval(ge=LEAST_DISK_GIB, le=catalog.MAX_DISK_GIB), _CUDA_IMAGES]
 DiskThroughput = Annotated[int, Interval(ge=_LEAST_MIB, le=_MOST_MIB), Hint("it is in MiB/s")]
 DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
+SnapshotId = Annotated[
+    MaybeOutput,
+    matching(
+        "the ID of an EBS snapshot such as snap-0123456789abcdef0",
+        re.compile(r"snap-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
+    ),
+]
+InitializationRate = Annotated[int, Interval(ge=100, le=300), Hint("it is in MiB/s")]
+"""EC2's API reference, EbsBlockDevice.VolumeInitializationRate, read 2026-11-29."""
 
 
 def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS) -> None:

@@ -68,6 +68,8 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
             site.key,
             throughput=args.disk_throughput,
             iops=args.disk_iops,
+            snapshotID=args.disk_snapshot_id,
+            volumeInitializationRate=args.disk_initialization_rate,
         )
     ]
     if args.os == "bottlerocket":
@@ -208,14 +210,9 @@ def _image(args: EksGpuNodeGroupArgs) -> dict[str, Any]:
 
 
 def _volume(
-    device: str,
-    gib: int,
-    key: MaybeOutput | None,
-    *,
-    throughput: int | None = None,
-    iops: int | None = None,
+    device: str, gib: int, key: MaybeOutput | None, **more: MaybeOutput | int | None
 ) -> dict[str, Any]:
-    options = {"throughput": throughput, "iops": iops, "kmsKeyID": key}
+    options = {**more, "kmsKeyID": key}
     return {
         "deviceName": device,
         "ebs": {

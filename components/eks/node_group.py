@@ -263,9 +263,11 @@ def volume(
     key: MaybeOutput | None,
     throughput: int | None = None,
     iops: int | None = None,
+    snapshot: MaybeOutput | None = None,
+    rate: int | None = None,
 ) -> LaunchTemplateBlockDeviceMappingArgsDict:
     """An encrypted gp3 volume that is deleted with its instance. Without a size, the image's;
-    without throughput (MiB/s) and IOPS, gp3's minimum."""
+    without throughput (MiB/s) and IOPS, gp3's minimum. `rate`: MiB/s of the copy of `snapshot`."""
     return {
         "device_name": device,
         "ebs": {
@@ -273,6 +275,8 @@ def volume(
             "volume_size": size_gb,
             "throughput": throughput,
             "iops": iops,
+            "snapshot_id": snapshot,
+            "volume_initialization_rate": rate,
             # Strings, because the provider's schema needs them to distinguish unset from false.
             "encrypted": "true",
             "kms_key_id": key,
@@ -296,7 +300,13 @@ def _volumes(
     # Bottlerocket's system is on a small separate volume; images and pods are on the second.
     device = "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda"
     data = volume(
-        device, args.disk_size_gb, key=key, throughput=args.disk_throughput, iops=args.disk_iops
+        device,
+        args.disk_size_gb,
+        key=key,
+        throughput=args.disk_throughput,
+        iops=args.disk_iops,
+        snapshot=args.disk_snapshot_id,
+        rate=args.disk_initialization_rate,
     )
     return [volume("/dev/xvda", None, key=key), data] if args.os == "bottlerocket" else [data]
 

@@ -32,7 +32,7 @@ from ..schema.fallback import DISTINCT, check_keys, of_each, way
 from ..schema.limits import UNIQUE, Example, Hint, Limit, none_of, one_of
 from ..schema.on_change import OnChange
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
-from ..schema.rules import Checked, Order, instead_of, never, rule
+from ..schema.rules import Checked, Order, instead_of, never, only, rule
 from . import reservation as reservations
 from .autoscaler_args import EksPoolAutoscalerArgs, check_priorities
 from .cluster_args import check_desired, update_minutes
@@ -42,6 +42,8 @@ from .disk_args import (
     DiskIops,
     DiskSize,
     DiskThroughput,
+    InitializationRate,
+    SnapshotId,
     check_iops,
     possible_iops,
 )
@@ -331,6 +333,32 @@ class EksGpuNodeGroupArgs(Checked):
     disk_iops: Annotated[DiskIops, Sent("LaunchTemplate blockDeviceMappings[].ebs.iops")] = 3000
     """The I/O operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at
     most 500 for each GiB."""
+    disk_snapshot_id: Annotated[
+        SnapshotId | None,
+        only(os="bottlerocket")(
+            "is for the volume with images and pods, which os al2023 has together with its system; "
+            "use os: bottlerocket, or drop the key"
+        ),
+        never(local_storage=True)(
+            "has no effect with localStorage, by which images are on the local disks; drop one of "
+            "the two"
+        ),
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.snapshotId"),
+        NotWith("auto-mode", "its NodeClass names no snapshot"),
+    ] = None
+    """The EBS snapshot from which that volume is created, with container images that its nodes need
+    not pull: the data volume of a Bottlerocket, of at most `diskSizeGb`, in the pool's region. A
+    change recycles the nodes."""
+    disk_initialization_rate: Annotated[
+        InitializationRate | None,
+        only(disk_snapshot_id=True)(
+            "is for a volume from a snapshot; set diskSnapshotId, or drop the key"
+        ),
+        Sent("LaunchTemplate blockDeviceMappings[].ebs.volumeInitializationRate"),
+        NotWith("auto-mode", "its NodeClass names no snapshot"),
+    ] = None
+    """The MiB/s at which EBS copies the snapshot to the volume, 100 to 300; by default, what is
+    read first. It is billed for each node that starts. A change recycles the nodes."""
     local_storage: Annotated[
         LocalStorage | None,
         Sent("LaunchTemplate userData", "Tag"),
@@ -864,6 +892,19 @@ class EksGpuNodeGroupArgs(Checked):
                 f".kubelet.maxPods: {self.max_pods} {too_many}, unless the cluster's CNI assigns "
                 "prefixes (ENABLE_PREFIX_DELEGATION of vpc-cni) or gives pods other addresses: "
                 "further pods would not start"
+            )
+        if self.disk_snapshot_id and self.image_pull:
+            # containerd unpacks an image for each snapshotter; AWS's builder does for its default.
+            yield (
+                ".imagePull: parallel uses another snapshotter than the one for which AWS's "
+                "builder of diskSnapshotId unpacks images, so that nodes unpack them again; drop "
+                "the key, or build the snapshot on a node with it"
+            )
+        if self.disk_snapshot_id and self.disk_initialization_rate is None:
+            yield (
+                ".diskSnapshotId: without diskInitializationRate, a node reads its images from S3 "
+                "when it first needs them, which may take longer than to pull them; set it, or "
+                "enable fast snapshot restore of the snapshot in the zones of the pool"
             )
         yield from without_effect(self.node_repair)
         by_default = {item.name: item.default for item in fields(self)}

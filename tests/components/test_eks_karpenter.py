@@ -94,6 +94,8 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
             security_group_ids=["sg-0123456789abcdef0"],
             metadata_hop_limit=2,
             disk_size_gb=200,
+            disk_snapshot_id="snap-0123456789abcdef0",
+            disk_initialization_rate=200,
             max_unavailable_percentage=25,
             force_update=True,
             startup_taints=[
@@ -139,6 +141,9 @@ def test_every_setting_of_a_pool_reaches_its_nodes() -> None:
         "arn:aws:kms:us-east-1:123456789012:key/0a1b2c"
     }
     assert [one["ebs"]["volumeSize"] for one in node["blockDeviceMappings"]] == ["4Gi", "200Gi"]
+    system, data = (mapping["ebs"] for mapping in node["blockDeviceMappings"])
+    assert "snapshotID" not in system
+    assert (data["snapshotID"], data["volumeInitializationRate"]) == ("snap-0123456789abcdef0", 200)
     assert node["kubelet"]["maxPods"] == 40
     # The kubelet takes a signal that is left out for zero.
     assert node["kubelet"]["evictionHard"]["nodefs.available"] == "10%"

@@ -224,6 +224,33 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
         )
 
 
+def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
+    """A finding for each pool whose disks cannot be created from its snapshot: EKS and Karpenter
+    accept it, and no node starts (karpenter-provider-aws issue 7928, read 2026-11-29)."""
+    for name, pool in settings.pools.items():
+        if pool.args.disk_snapshot_id is None:
+            continue
+        about, snapshot = f"gpuPools.{name}.diskSnapshotId", text(pool.args.disk_snapshot_id)
+        size, reason, word = pool.args.disk_size_gb, "", "wrong"
+        try:
+            (row,) = ec2.describe_snapshots(SnapshotIds=[snapshot])["Snapshots"]
+        except Exception as error:
+            code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+            reason = f"{snapshot} does not exist in {settings.region}, or is not shared with you"
+            if not code.startswith("InvalidSnapshot"):
+                word, reason = "unknown", unknown(error).reason
+        else:
+            if row["State"] != "completed":
+                reason = f"{snapshot} is {row['State']}, not completed"
+            elif row["VolumeSize"] > size:
+                reason = (
+                    f"{snapshot} is of a volume of {row['VolumeSize']} GiB, and diskSizeGb is "
+                    f"{size}, so that no node starts; raise that"
+                )
+        if reason:
+            yield Finding(about=about, word=word, reason=reason)
+
+
 def _launchers(eks: Any, settings: EksSettings) -> list[str]:
     """Parts of the ARNs of the principals that start nodes and need the key of their disks. The
     stack's own roles have the permission in IAM, which decides if the key's policy names the

@@ -285,12 +285,13 @@ class AwsQuotas:
         claims: Mapping[str, tuple[str | None, Sequence[str]]],
     ) -> list[Finding]:
         """Other problems: the current identity is not an admin, a subnet lacks something or is not
-        in a disk's zone, a disk's key prevents nodes from starting, a bucket does not exist or is
-        in another region, the account lacks the role for Spot."""
+        in a disk's zone, a disk's key or snapshot prevents nodes from starting, a bucket does not
+        exist or is in another region, the account lacks the role for Spot."""
         return [
             *aws_account.signed_in(self._sts, settings),
             *aws_network.network_findings(self.ec2, settings, claims),
             *aws_account.disks_key(self.ec2, self._kms, settings, self.eks),
+            *aws_account.snapshots(self.ec2, settings),
             *aws_account.buckets(self._s3, accounts, settings.region),
             *aws_account.spot_role(self._iam, settings),
         ]

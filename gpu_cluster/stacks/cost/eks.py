@@ -141,6 +141,11 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         metered=[
             metered("disks of other PersistentVolumeClaims", PRICES["ebs-gp3"]),
             metered("traffic through NAT", PRICES["nat-gateway-data"]),
+            *(
+                [metered("snapshots copied to starting nodes", PRICES["ebs-initialization"])]
+                if any(pool.disk_initialization_rate for pool in pools.values())
+                else []
+            ),
             *logs,
             Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),
         ],

@@ -364,6 +364,27 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
 
 
 @mock_aws
+def test_a_snapshot_that_no_disk_can_be_created_from_is_named() -> None:
+    """Missing, or of a larger volume: EKS would accept it, and no node would start."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
+    snapshot = ec2.create_snapshot(VolumeId=volume)["SnapshotId"]
+
+    def found(identity: str, gib: int) -> list[tuple[str, str, str]]:
+        disk = {"os": "bottlerocket", "diskSnapshotId": identity, "diskSizeGb": gib}
+        pool = {"instanceTypes": ["g4dn.xlarge"], **disk}
+        settings = eks_settings(["gpu-cluster:gpuPools", "train-gpu", pool])
+        return about(aws_account.snapshots(ec2, settings))
+
+    assert found(snapshot, 200) == []
+    ((key, word, reason),) = found(snapshot, 100)
+    assert (key, word) == ("gpuPools.train-gpu.diskSnapshotId", "wrong")
+    assert f"{snapshot} is of a volume of 200 GiB, and diskSizeGb is 100" in reason
+    ((_, word, reason),) = found("snap-0123456789abcdef0", 100)
+    assert (word, "does not exist in us-east-1" in reason) == ("wrong", True)
+
+
+@mock_aws
 @pytest.mark.parametrize(
     ("scaler", "named", "word"),
     [

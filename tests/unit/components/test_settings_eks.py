@@ -420,3 +420,19 @@ def test_services_that_need_more_adapters_than_the_pool_has_are_a_warning() -> N
     assert not warned(2)
     (line,) = warned("all")
     assert "need 8 adapters of pool train-gpu, which has at most 4" in line
+
+
+def test_a_snapshot_that_makes_nodes_slower_is_a_warning() -> None:
+    """Lazily read from S3, or unpacked for another snapshotter."""
+    disk = {"os": "bottlerocket", "diskSnapshotId": "snap-0123456789abcdef0"}
+
+    def warned(**more: Any) -> list[str]:
+        pool = {"instanceTypes": ["g4dn.xlarge"], **disk, **more}
+        lines = warnings(settings.from_config(changed("train", [[*POOL, pool]])))
+        return [line.removeprefix("gpu-cluster:gpuPools.train-gpu.").partition(":")[0]
+                for line in lines if "napshot" in line]  # fmt: skip
+
+    assert warned() == ["diskSnapshotId"]
+    assert warned(diskInitializationRate=300) == []
+    pull = {"imagePull": "parallel", "diskThroughput": 600}
+    assert warned(diskInitializationRate=300, **pull) == ["imagePull"]

@@ -13,6 +13,7 @@ from typing import Any
 from gpu_cluster.components.catalog.eks import InstanceType
 from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation, rule
+from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
 from gpu_cluster.rehearsal.simulators.aws.eks import subnets
 from gpu_cluster.rehearsal.simulators.aws.images import image_of
 from gpu_cluster.rehearsal.simulators.aws.instances import (
@@ -94,9 +95,13 @@ class _Offering:
 
 @rule("ec2", "RunInstances")
 def check_launch(account: Account, params: Params) -> None:
-    """Refuses a launch template with an instance profile that does not exist."""
+    """Refuses a launch template with an instance profile that does not exist, or with volumes that
+    cannot be created."""
     template = named_template(account, params.get("LaunchTemplate") or {})
-    if template is not None and (wrong := _why_no_profile(account, template.versions[-1].data)):
+    if template is None:
+        return
+    data = template.versions[-1].data
+    if wrong := _why_no_profile(account, data) or disks_refusal(account, data):
         raise Refusal(*wrong)
 
 
@@ -207,6 +212,7 @@ def _why_misfit(account: Account, item: _Offering) -> tuple[str, str] | None:
     if (
         wrong := groups_refusal(item.groups)
         or interfaces_refusal(item.data, name)
+        or disks_refusal(account, item.data)
         or placement_refusal(account, item.data, [name], [zone])
     ):
         return wrong

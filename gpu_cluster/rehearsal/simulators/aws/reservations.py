@@ -14,6 +14,7 @@ from typing import Any
 from gpu_cluster.rehearsal.simulators.aws.account import NUMBER, Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation
 from gpu_cluster.rehearsal.simulators.aws.collection import filtered, filters
+from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
 from gpu_cluster.rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from gpu_cluster.rehearsal.simulators.aws.instances import (
     no_capacity,
@@ -88,8 +89,10 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
         code, message = too_many
         return f"Could not launch On-Demand Instances. {code} - {message}"
     zones = {subnet.availability_zone for subnet in subnets(account, row["subnets"])}
-    if misfit := interfaces_refusal(group.data, row["instanceTypes"][0]) or placement_refusal(
-        account, group.data, row["instanceTypes"], zones
+    if misfit := (
+        interfaces_refusal(group.data, row["instanceTypes"][0])
+        or disks_refusal(account, group.data)
+        or placement_refusal(account, group.data, row["instanceTypes"], zones)
     ):
         code, message = misfit
         return f"Could not launch On-Demand Instances. {code} - {message}"

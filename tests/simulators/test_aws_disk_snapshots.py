@@ -1,0 +1,69 @@
+"""EBS snapshots of nodes' volumes: what EC2 refuses of node groups and of fleets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
+from tests.simulators.aws_account import Account, account
+
+SNAPSHOT = "snap-0123456789abcdef0"
+
+
+@pytest.fixture(scope="module")
+def ml() -> Iterator[Account]:
+    with account() as made:
+        made.cluster()
+        yield made
+
+
+def disks(**volume: Any) -> dict[str, Any]:
+    """Launch template data with a second volume, on `device` if given."""
+    device = volume.pop("device", "/dev/xvdb")
+    return {"BlockDeviceMappings": [{"DeviceName": device, "Ebs": {"VolumeSize": 100, **volume}}]}
+
+
+def test_a_volume_is_created_from_a_snapshot_that_somebody_has_built(ml: Account) -> None:
+    """Known to nobody before, and described as the account's own."""
+    assert disks_refusal(ml.cloud.account, disks()) is None
+    good = disks(SnapshotId=SNAPSHOT, VolumeInitializationRate=300)
+    assert disks_refusal(ml.cloud.account, good) is None
+    (found,) = ml.ec2.describe_snapshots(SnapshotIds=[SNAPSHOT])["Snapshots"]
+    assert (found["SnapshotId"], found["State"]) == (SNAPSHOT, "completed")
+    with pytest.raises(ClientError, match="InvalidSnapshot"):
+        ml.ec2.describe_snapshots(SnapshotIds=["snap-1"])
+
+
+@pytest.mark.parametrize(
+    ("volume", "code", "words"),
+    [
+        ({"SnapshotId": "snap-1"}, "InvalidSnapshotID.Malformed", 'Invalid id: "snap-1"'),
+        ({"VolumeInitializationRate": 300}, "InvalidParameterCombination", "only for volumes fr"),
+        ({"SnapshotId": SNAPSHOT, "VolumeInitializationRate": 99}, "InvalidParameterValue", "99"),
+        ({"SnapshotId": SNAPSHOT, "device": "/dev/xvda"}, "InvalidBlockDeviceMapping", "the root"),
+    ],
+)
+def test_ec2_refuses_what_no_volume_can_be(
+    ml: Account, volume: dict[str, Any], code: str, words: str
+) -> None:
+    """With the code, whose words are EC2's only for the size."""
+    refused = disks_refusal(ml.cloud.account, disks(**volume))
+    assert refused is not None
+    assert (refused[0], words in refused[1]) == (code, True)
+
+
+def test_a_volume_smaller_than_its_snapshot_starts_no_node(ml: Account) -> None:
+    """As Auto Scaling reports it of a node group, and a launch for Karpenter is refused."""
+    volume = ml.ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
+    snapshot = ml.ec2.create_snapshot(VolumeId=volume)["SnapshotId"]
+    data = disks(SnapshotId=snapshot)
+    ml.ec2.create_launch_template(LaunchTemplateName="small", LaunchTemplateData=data)
+    ml.group("small", launchTemplate={"name": "small", "version": "1"})
+    (issue,) = ml.described("small")["health"]["issues"]
+    words = f"Volume of size 100GB is smaller than snapshot '{snapshot}', expect size>= 200GB"
+    assert words in issue["message"]
+    launch = {"LaunchTemplateName": "small", "Version": "1"}
+    with pytest.raises(ClientError, match=words):
+        ml.ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=launch, DryRun=True)
