@@ -198,6 +198,9 @@ class GpuPool:
     device_class: str | None = None
     """The DeviceClass by which pods claim the pool's GPUs from NVIDIA's DRA driver, which the stack
     runs there instead of a device plugin; None if they request `resource`."""
+    name_at_zero: str | None = None
+    """All that the scaler knows of the GPUs that pods claim while a zone has no node: their name;
+    None if it need not know, or if pods do not claim."""
     left_to_others: Sequence[GpuPart] | None = None
     """Parts that neither the cloud nor this stack installs on these nodes, but other software, such
     as NVIDIA's GPU Operator; None if there are none."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from . import room
 from .gke_accelerators import ACCELERATORS as ACCELERATORS
+from .gke_accelerators import DRA_NAMES as DRA_NAMES
 from .gke_accelerators import Accelerator as Accelerator
 from .gke_families import DISK_TYPES as DISK_TYPES
 from .gke_machines import ANY_PROVISIONING, Provisioning
@@ -101,6 +102,8 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "compute-class-location": ("1.33.1-gke.1545000",),
         "autopilot-gpu-pods-share-a-machine": ("1.29.2-gke.1355000",),
         "managed-dranet": ("1.34.1-gke.1829001",),
+        # cluster-autoscaler 7d250507, pkg/config/options/tracking/field_dra.go.
+        "dra": ("1.34.0-gke.0",),
         "gpudirect-tcpxo": (
             "1.28.15-gke.3163000",
             "1.29.15-gke.2467000",

@@ -147,3 +147,21 @@ _ROWS: Final = (
 
 ACCELERATORS: Final[Mapping[str, Accelerator]] = MappingProxyType({row.name: row for row in _ROWS})
 """Every GPU of Google Cloud by its GKE name, including the retired one."""
+
+DRA_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "nvidia-tesla-v100": "Tesla V100",
+        "nvidia-tesla-p100": "Tesla P100",
+        "nvidia-tesla-p4": "Tesla P4",
+        "nvidia-tesla-t4": "Tesla T4",
+        "nvidia-tesla-a100": "A100 40GB",
+        "nvidia-a100-80gb": "A100 80GB",
+        "nvidia-l4": "L4",
+        "nvidia-h100-80gb": "H100 80GB",
+    }
+)
+"""Accelerator -> the `productName` that GKE's autoscaler expects of its devices on a node that does
+not exist yet, and starts no first node of any other: GoogleCloudPlatform/cluster-autoscaler
+7d250507, deprecated_machine_types_gpu_config.go, draAcceleratorInfos. Of memory, it expects a few
+bytes (dynamicresources/gpu.go: `memoryGb*2^30`, an XOR in Go); of the compute capability, nothing.
+"""

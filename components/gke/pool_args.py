@@ -265,12 +265,26 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """NVIDIA's driver branch with driver `daemonset` and osImage `ubuntu`; by default, GKE's choice
     for the node's version. Running nodes keep theirs: replace them after a change."""
     device_plugin: Annotated[
-        Literal["gke", "nvidia", "none"],
+        Literal["gke", "nvidia", "dra", "none"],
         not_in_classes("nodes of a compute class have GKE's device plugin"),
+        never(of=("dra",), queued=True)(
+            "dra is not possible with queued: GKE starts the nodes of a request before there are "
+            "claims; drop one of the two"
+        ),
+        never(of=("dra",), os_image="ubuntu")(
+            "dra is supported only with osImage cos, in whose directory the DRA driver of this "
+            "stack looks for NVIDIA's driver; use cos, or devicePlugin: gke"
+        ),
+        never(of=("dra",), gpu_direct=True)(
+            "dra is not possible with gpuDirect, whose network this stack sets up for GPUs that "
+            "pods request; drop one of the two"
+        ),
         Sent("DevicePlugin", "NodePool nodeConfig.labels"),
     ] = "gke"
     """Which device plugin runs: GKE's (`gke`), NVIDIA's in a DaemonSet of this stack (`nvidia`), or
-    one that you install (`none`), such as NVIDIA's GPU Operator's."""
+    one that you install (`none`), such as NVIDIA's GPU Operator's; or NVIDIA's DRA driver in a
+    DaemonSet of this stack (`dra`), from which pods get GPUs by ResourceClaims. `dra` needs GKE
+    1.34 or newer, osImage `cos`, and driver `daemonset` or `none`."""
     sharing: Annotated[
         GkeSharingArgs | None,
         WHOLE_GPUS,
@@ -571,7 +585,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         zones = all_places(choices)
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = smallest(self.gpu_pool(name), [choice.pool for choice in choices])
-        pool = replace(pool, min_nodes=least, max_nodes=most)
+        at_zero = self._name_at_zero(zones)
+        pool = replace(pool, min_nodes=least, max_nodes=most, name_at_zero=at_zero)
         if SCALERS[cluster.scaler].in_cluster:
             pool = in_class(pool)
         return ResolvedPool(
@@ -581,6 +596,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             warnings=[
                 *dict.fromkeys(line for choice in choices for line in choice.warnings),
                 *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
+                *(f"gpuPools.{name}.{line}" for line in self._claim_warnings(cluster.version)),
             ],
             fallback=choices if self.fallback else (),
         )
@@ -632,6 +648,29 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "only right if Google's installer runs in the cluster; use osImage ubuntu for the "
                 "Operator's driver, or driver daemonset for this stack's"
             )
+
+    def _claim_warnings(self, version: str | None) -> Iterator[str]:
+        if self.device_plugin == "dra" and version and version.startswith("1.34"):
+            # GKE's autoscaler has it from 1.34 on (field_dra.go, see FIRST_VERSIONS).
+            yield (
+                "devicePlugin: Google's page on DRA has asked for GKE 1.35 since 2026, and "
+                f"cluster.version is {version}; raise it"
+            )
+
+    def _name_at_zero(self, zones: Sequence[str]) -> str | None:
+        """By which name GKE's autoscaler knows the GPUs of a zone without nodes, if it may have to
+        start one for a claim. With nodes, it looks at theirs (its processors/nodeinfosprovider)."""
+        in_each_zone = self.min_nodes and (len(zones) == 1 or self.limits_per == "zone")
+        if self.device_plugin != "dra" or in_each_zone or self.min_nodes == self.max_nodes:
+            return None
+        if (known := catalog.DRA_NAMES.get(self.gpu_model.name)) is None:
+            raise refuse("minNodes", self.min_nodes)(
+                "is not possible with devicePlugin dra: GKE's autoscaler does not know what the "
+                f"first node of a zone with {self.gpu_model.name} offers",
+                remedy=f"set it to {self.max_nodes}, or to 1 or more with one zone, or set "
+                "devicePlugin: gke",
+            )
+        return known
 
     def _order_warnings(self) -> Iterator[str]:
         for position, entry in enumerate(self.fallback):
@@ -749,6 +788,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.gpu_direct:
             feature = "managed-dranet" if self.gpu_direct == "rdma" else "gpudirect-tcpxo"
             needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
+        if self.device_plugin == "dra":
+            needs["devicePlugin", "dra"] = catalog.FIRST_VERSIONS["dra"]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
                 return key, f"{what} needs GKE {' or '.join(first)}"
@@ -759,6 +800,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self._discovered, **self.labels}
         if self.device_plugin != "gke":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
+        claimed = self.device_plugin == "dra"
+        if claimed:
+            labels[names.GKE_DRA_DRIVER] = "true"
         if self.gpu_direct == "rdma":
             labels[names.GKE_NETWORK_DRIVER] = "true"
         elif self.gpu_direct:
@@ -804,6 +848,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             installer_version=catalog.UBUNTU_DRIVERS.get(self.driver_branch or ""),
             driver_branch=int(self.driver_branch.removeprefix("R")) if self.driver_branch else None,
             device_plugin=self.device_plugin == "nvidia",
+            device_class=names.GPU_CLASS if claimed else None,
             left_to_others=self._left_to_others or None,
             host_ipc=self._mps,
             fabric=self._fabric,

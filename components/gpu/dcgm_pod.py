@@ -60,7 +60,7 @@ def groups(cluster: Cluster) -> list[Group]:
     """The pools grouped by their requirements; on most clusters, one group."""
     grouped: dict[tuple[str | None, str | None, bool, bool], list[GpuPool]] = {}
     for pool in cluster.pools.values():
-        gke_plugin = not pool.nvidia_runtime and not pool.device_plugin
+        gke_plugin = not (pool.nvidia_runtime or pool.device_plugin or pool.device_class)
         shared = pool.sharing is not None and pool.sharing.replicas > 1
         key = (pool.runtime_class, pool.driver_directory, gke_plugin, shared)
         grouped.setdefault(key, []).append(pool)

@@ -242,7 +242,8 @@ def _on_nodes_of(group: _Group, *containers: ContainerArgsDict) -> PodSpecArgsDi
 
 
 def _driver_pod(group: _Group) -> PodSpecArgsDict:
-    return {**_on_nodes_of(group), **dra_driver.driver_pod(), "runtime_class_name": None}
+    driver = dra_driver.driver_pod(group.driver_directory)
+    return {**_on_nodes_of(group), **driver, "runtime_class_name": None}
 
 
 def _plugin_pod(group: _Group) -> PodSpecArgsDict:

@@ -6,6 +6,7 @@ compute domains it has no controller, and its kubelet plugin needs fewer rights.
 """
 
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -130,9 +131,12 @@ def _only_its_node(name: str, cluster: Cluster, parent: pulumi.Resource) -> list
     return [policy, binding]
 
 
-def driver_pod() -> PodSpecArgsDict:
-    """The pod on each node, without what decides where it runs."""
+def driver_pod(driver_directory: str | None) -> PodSpecArgsDict:
+    """The pod on each node, without what decides where it runs. `driver_directory`: the host's
+    directory with NVIDIA's driver; None for its root."""
     image = images.DRA_DRIVER.reference
+    root = driver_directory or "/"
+    directory: EnvVarArgsDict = {"name": "NVIDIA_DRIVER_ROOT", "value": root}
     # To NVIDIA's runtime, if it is the node's default: the driver's files come from the host.
     void: EnvVarArgsDict = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
     # The kubelet finds the driver's socket in the first, the driver keeps its state in the second.
@@ -145,7 +149,17 @@ def driver_pod() -> PodSpecArgsDict:
         {"name": name, "host_path": {"path": path, "type": "DirectoryOrCreate"}}
         for name, path in hosts.items()
     ]
-    volumes.append({"name": "host", "host_path": {"path": "/", "type": "Directory"}})
+    volumes.append({"name": "host", "host_path": {"path": root, "type": "Directory"}})
+    above: VolumeMountArgsDict = {
+        "name": "host", "mount_path": "/driver-root-parent", "read_only": True,
+    }  # fmt: skip
+    if driver_directory:
+        # The driver's installer may create it later, and mounts it then. The init container looks
+        # for it in the directory above.
+        volumes[-1] = {"name": "host", "host_path": {"path": root, "type": "DirectoryOrCreate"}}
+        parent = str(PurePosixPath(root).parent)
+        volumes.append({"name": "above", "host_path": {"path": parent, "type": "Directory"}})
+        above |= {"name": "above", "mount_propagation": "HostToContainer"}
     mounts: list[VolumeMountArgsDict] = [
         {"name": name, "mount_path": path} for name, path in hosts.items()
     ]
@@ -158,16 +172,16 @@ def driver_pod() -> PodSpecArgsDict:
         "name": "init-container",
         "image": image,
         "command": ["bash", "/usr/bin/kubelet-plugin-prestart.sh"],
-        "env": [{"name": "NVIDIA_DRIVER_ROOT", "value": "/"}, void],
+        "env": [directory, void],
         "security_context": {"privileged": True},
-        "volume_mounts": [{"name": "host", "mount_path": "/driver-root-parent", "read_only": True}],
+        "volume_mounts": [above],
     }
     container: ContainerArgsDict = {
         "name": "gpus",
         "image": image,
         "command": ["gpu-kubelet-plugin"],
         "env": [
-            {"name": "NVIDIA_DRIVER_ROOT", "value": "/"},
+            directory,
             void,
             {"name": "NVIDIA_MIG_CONFIG_DEVICES", "value": "all"},
             {"name": "CDI_ROOT", "value": hosts["cdi"]},

@@ -56,6 +56,21 @@ class GpuSelectorArgs(Checked):
     compute_capability: Annotated[Annotated[str, _CAPABILITY] | None, _SELECTORS] = None
     """The least CUDA compute capability, in quotes: `"8.0"`."""
 
+    def check_at_zero(self, pool: str, name: str) -> None:
+        """Raises ValueError if a scaler that knows only the GPU's name starts no node for it."""
+        for key, value in (
+            ("memory", self.memory),
+            ("computeCapability", self.compute_capability),
+            ("product", None if (self.product or "") in name else self.product),
+        ):
+            if value is not None:
+                raise refuse(("gpuSelector", key), value)(
+                    f"would start no node of pool {pool}: without one, its scaler only knows that "
+                    f"the GPU is called {name!r}",
+                    remedy="drop the key, use a part of that name as product, or give the pool a "
+                    "minNodes by which each zone has a node",
+                )
+
     @property
     def expressions(self) -> list[str]:
         """The conditions in CEL, with the attributes of NVIDIA's DRA driver."""
@@ -248,6 +263,8 @@ class PodArgs(Checked):
             )
         if not gpus:
             raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
+        if pool.name_at_zero is not None:
+            self.gpu_selector.check_at_zero(pool.name, pool.name_at_zero)
 
     def _check_extended(self, pool: GpuPool) -> None:
         """Raises ValueError for more of an extended resource than a node of `pool` offers."""

@@ -47,7 +47,7 @@ SYSTEM_PODS: Sequence[SystemPods] = (
         controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
                   "capabilitiesRestricted", "seccompRestricted"),
         paths=("/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins", "/var/run/cdi",
-               "/"),
+               "/", "/home/kubernetes/bin", "/home/kubernetes/bin/nvidia"),
         why="offers GPUs to the kubelet and describes them to container runtimes; it reads the "
         "host's driver",
     ),

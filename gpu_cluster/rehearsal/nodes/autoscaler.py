@@ -7,6 +7,7 @@ group's `template`. What really joins is decided elsewhere.
 import json
 import re
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,31 @@ class Autoscaler:
         for name in [name for name in self._pools if name not in wanted]:
             api.delete(f"{NODE_POOLS}/{name}")
         self._pools = wanted
+
+    def start_node(self, api: Api, group: NodeGroup) -> None:
+        """Has Karpenter start a node of the group for which it sees no need."""
+        name = pool_name(group.name)
+        pool = api.get(f"{NODE_POOLS}/{name}")
+        template, owner = pool["spec"]["template"], pool["metadata"]
+        spec = template["spec"]
+        own = {"key": "karpenter.sh/nodepool", "operator": "In", "values": [name]}
+        api.create(NODE_CLAIMS, {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodeClaim",
+            "metadata": {
+                "name": f"{name}-{uuid.uuid4().hex[:5]}",
+                "labels": {**template["metadata"]["labels"], "karpenter.sh/nodepool": name},
+                "ownerReferences": [{
+                    "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": name,
+                    "uid": owner["uid"], "blockOwnerDeletion": True,
+                }],
+            },
+            "spec": {
+                **spec,
+                "requirements": [*spec["requirements"], own],
+                "resources": {"requests": {"cpu": "1m"}},
+            },
+        })  # fmt: skip
 
     def _start(self, kubeconfig: Path) -> None:
         if self._idle:

@@ -21,6 +21,7 @@ CLOUD_SECONDS = 1.0
 """How long after the node is ready the cloud's driver and plugin run; in a cloud, minutes."""
 
 _DRA = ", a DRA driver"
+_ROOT = "NVIDIA_DRIVER_ROOT"
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 _SIZES_OF_2025_04 = """
     1g.5gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb 1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb 1g.18gb
@@ -77,7 +78,7 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
             else:
                 plugins.append(_name(pod))
         if is_dra_driver(pod):
-            if fault := dra_fault(pod["spec"]):
+            if fault := dra_fault(pod["spec"], group.node_os):
                 crashing.append(f"{_name(pod)}, {fault}")
             else:
                 plugins.append(f"{_name(pod)}{_DRA}")
@@ -89,7 +90,7 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
     )
 
 
-def dra_fault(spec: Mapping[str, Any]) -> str:
+def dra_fault(spec: Mapping[str, Any], node_os: str = "") -> str:
     """Why NVIDIA's DRA driver does not start, or its claims never work; empty if they do
     (dra-driver-nvidia-gpu v0.4.1, cmd/gpu-kubelet-plugin/main.go; the kubelet's and the container
     runtime's directories)."""
@@ -103,6 +104,14 @@ def dra_fault(spec: Mapping[str, Any]) -> str:
     for path in ("/var/lib/kubelet/plugins", "/var/run/cdi"):
         if path not in mounted:
             return f"which does not mount {path} of the host"
+    # The init container, kubelet-plugin-prestart.sh, looks for nvidia-smi and NVML there.
+    root = "/home/kubernetes/bin/nvidia" if node_os == "cos" else "/"
+    given_root = next((v.get("value") for v in container["env"] if v["name"] == _ROOT), "/")
+    if given_root.rstrip("/") != root.rstrip("/") or root not in mounted:
+        return (
+            f"which waits for ever for NVIDIA's driver in {given_root}: on this node it is in "
+            f"{root}"
+        )
     return ""
 
 

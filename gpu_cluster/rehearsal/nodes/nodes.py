@@ -18,6 +18,7 @@ from typing import Any
 
 import urllib3
 
+from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.rehearsal.control_plane.api import STRATEGIC, Api, Object
 from gpu_cluster.rehearsal.control_plane.attachments import FOLLOWED, Attachments
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
@@ -47,6 +48,7 @@ from gpu_cluster.rehearsal.nodes.autoscaler import (
     pool_name,
     remove_node,
 )
+from gpu_cluster.rehearsal.nodes.claimed_nodes import lacks_node, unexpected
 from gpu_cluster.rehearsal.nodes.expander import Backoff, disordered
 from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, refused
 from gpu_cluster.rehearsal.nodes.gpus import CLOUD_SECONDS, conflicts, gpu_parts
@@ -89,6 +91,8 @@ from gpu_cluster.rehearsal.simulators.cloud import (
 )
 
 TICK_SECONDS = 0.25
+GROWTH_SECONDS = 5.0
+"""How long after a node was started for claims the next one is: until then it has joined."""
 _CLASSES, _CLASS = "/apis/cloud.google.com/v1/computeclasses", "cloud.google.com/compute-class"
 
 
@@ -178,6 +182,8 @@ class Nodes:
         """Node -> the number of GPUs it was last given."""
         self._published: set[str] = set()
         """Nodes whose ResourceSlice of network interfaces has been published."""
+        self._grown: dict[str, float] = {}
+        """Group -> when the next node may be started for claims."""
         self._claimable: dict[str, int] = {}
         """Node -> the number of GPUs in its ResourceSlice."""
         self.refusals, self.sharing, self.outdated = {}, {}, {}
@@ -300,6 +306,7 @@ class Nodes:
                 self._queued.turn(found, self._nodes, self._pods)
                 self.waiting = self._queued.waiting
                 self._reconcile(groups)
+                self._grow(found)
                 self._drain(found)
                 self._keep_claiming()
                 self._attachments.follow(self._followed())
@@ -747,12 +754,8 @@ class Nodes:
                     f"{name}: {error}",
                 )
                 return
-            if karpenters(node) and group.template.devices == {} and group.machines is None:
-                self._event_log.finding(
-                    group.name,
-                    f"pool {group.name}: node {name} would not have started: to the autoscaler, a "
-                    "node there offers no devices that pods could claim",
-                )
+            if karpenters(node) and group.template.devices is not None and group.machines is None:
+                self._check_expected(node, group)
         else:
             withdraw(self._api, name)
         self._claimable[name] = count
@@ -789,6 +792,39 @@ class Nodes:
                 f"pod {full_name(first)} does not end: it claims devices of node "
                 f"{first['spec']['nodeName']}, which the DRA driver has left",
             )
+
+    def _check_expected(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Reports a node that the cloud's autoscaler would not have started for pods with claims.
+        It looks at the zone's other nodes if it has some, unless it considers no claims at all."""
+        templates = {full_name(t): t for t in self._cluster_cache.all("ResourceClaimTemplate")}
+        zone = node["metadata"]["labels"].get(ZONE)
+        first = all(
+            other["metadata"]["name"] == node["metadata"]["name"]
+            or other["metadata"]["labels"].get(ZONE) != zone
+            for other in self._of_group(group)
+        )
+        if group.template.expected is None or first:
+            for line in unexpected(group, self._pods, templates):
+                self._event_log.finding(
+                    group.name,
+                    f"pool {group.name}: node {node['metadata']['name']} would not have started: "
+                    f"to the autoscaler, {line}",
+                )
+
+    def _grow(self, groups: Sequence[NodeGroup]) -> None:
+        """Starts a node for pods whose claims no node can meet, one after the other."""
+        for group in groups:
+            scaled = group.autoscaled and not group.unscaled and group.machines is None
+            own = self._of_group(group)
+            if (
+                scaled
+                and group.name not in self.refusals
+                and time.monotonic() >= self._grown.get(group.name, 0.0)
+                and len(own) < group.max_nodes
+                and lacks_node(group, own, self._pods)
+            ):
+                self._grown[group.name] = time.monotonic() + GROWTH_SECONDS
+                self._autoscaler.start_node(self._api, group)
 
     def _adapters(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Adds the node's Elastic Fabric Adapters while AWS's device plugin is ready on it."""

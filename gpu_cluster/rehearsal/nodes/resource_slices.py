@@ -19,6 +19,8 @@ _GPUS = {
     # model: productName, architecture, cudaComputeCapability, memory in MiB
     "V100 16GB": ("Tesla V100-SXM2-16GB", "Volta", "7.0.0", 16384),
     "V100 32GB": ("Tesla V100-SXM2-32GB", "Volta", "7.0.0", 32768),
+    "P100": ("Tesla P100-PCIE-16GB", "Pascal", "6.0.0", 16384),
+    "P4": ("Tesla P4", "Pascal", "6.1.0", 7611),
     "T4": ("Tesla T4", "Turing", "7.5.0", 15360),
     "A10G": ("NVIDIA A10G", "Ampere", "8.6.0", 23028),
     "A100 40GB": ("NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0", 40960),

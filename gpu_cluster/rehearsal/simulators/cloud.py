@@ -113,6 +113,10 @@ class NodeTemplate:
     """cpu, memory, ephemeral-storage, pods, and, with driver and plugin, `nvidia.com/gpu`."""
     devices: Mapping[str, int] | None = None
     """DeviceClass -> how many of its devices pods can claim; None if that is not known."""
+    expected: Mapping[str, str | int] | None = None
+    """What an autoscaler expects of each GPU that pods could claim on a node that does not exist
+    yet: attribute -> value, and `memory` in bytes; empty if it knows only those of nodes that do,
+    None if it considers no claims."""
 
     def without(self, taints: Collection[str]) -> "NodeTemplate":
         """The node without the taints that have these keys."""

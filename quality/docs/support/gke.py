@@ -24,10 +24,10 @@ DRIVERS = (
     *(
         (image, f"{_OWNERS[driver]}, with `devicePlugin: {plugin}`",
          {**_T4, "osImage": image.lower(), "driver": driver, "devicePlugin": plugin})
-        for plugin in ("nvidia", "none", "gke")
+        for plugin in ("nvidia", "dra", "none", "gke")
         for driver in ("daemonset", "none")
         for image in _IMAGES
-        if (plugin, driver) != ("gke", "daemonset")
+        if (plugin, driver) != ("gke", "daemonset") and (plugin, image) != ("dra", "Ubuntu")
     ),
 )  # fmt: skip
 SHARING = (("", {"machineType": "a2-highgpu-1g"}),)

@@ -25,7 +25,7 @@ def driver(**changes: Any) -> dict[str, Any]:
         "env": ENV,
         "securityContext": {"privileged": True},
     }
-    paths = [*(f"/var/lib/kubelet/{path}" for path in PATHS), "/var/run/cdi"]
+    paths = [*(f"/var/lib/kubelet/{path}" for path in PATHS), "/", "/var/run/cdi"]
     volumes = [{"name": path[1:], "hostPath": {"path": path}} for path in paths]
     return {"containers": [{**container, **changes}], "volumes": volumes}
 

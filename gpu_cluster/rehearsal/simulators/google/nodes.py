@@ -1,6 +1,7 @@
 """The nodes that GKE would start: labels, taints, capacity, drivers and plugins."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from gpu_cluster.components.catalog.gke import Accelerator, MachineType, machine_type, region_of
@@ -27,6 +28,7 @@ from gpu_cluster.rehearsal.simulators.google.container.node_features import (
     NO_PLUGIN_LABEL,
     claimable,
     driver_version,
+    expected_gpus,
     first_gpu,
     gke_sharing,
 )
@@ -78,8 +80,10 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         min_nodes=fewest,
         max_nodes=most,
         target_nodes=pool.kept_nodes,
-        template=shape,
-        node=shape,
+        template=_template(shape, state, gpus),
+        # What it offers depends on the DRA driver, if there is one.
+        node=shape if expected_gpus(state) is None else replace(shape, devices=None),
+        gpu_model=gpus[0].model if gpus else "",
         driver=driver,
         plugin=plugin,
         node_os=node_os(config["imageType"]),
@@ -97,6 +101,16 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         if plugin == "cloud" and gpus
         else GpuSharing(),
     )
+
+
+def _template(
+    shape: NodeTemplate, pool: Mapping[str, Any], gpus: tuple[Accelerator, int] | None
+) -> NodeTemplate:
+    """A node as the autoscaler expects it: also with GPUs that pods can claim."""
+    expected, devices = expected_gpus(pool), shape.devices or {}
+    if gpus is not None and expected:
+        devices = {**devices, "gpu.nvidia.com": gpus[1]}
+    return replace(shape, devices=devices, expected=expected)
 
 
 def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:

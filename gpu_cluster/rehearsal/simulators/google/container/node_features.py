@@ -33,6 +33,19 @@ PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
 CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
 DRIVER_LABEL = "cloud.google.com/gke-networking-dra-driver"
+GPU_DRIVER_LABEL = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+_EXPECTED = {
+    "nvidia-tesla-v100": ("Tesla V100", "Volta", 15),
+    "nvidia-tesla-p100": ("Tesla P100", "Pascal", 15),
+    "nvidia-tesla-p4": ("Tesla P4", "Pascal", 8),
+    "nvidia-tesla-t4": ("Tesla T4", "Turing", 15),
+    "nvidia-tesla-a100": ("A100 40GB", "Ampere", 38),
+    "nvidia-a100-80gb": ("A100 80GB", "Ampere", 75),
+    "nvidia-l4": ("L4", "Ada Lovelace", 23),
+    "nvidia-h100-80gb": ("H100 80GB", "Hopper", 75),
+}
+"""Accelerator -> name, architecture, GB: machinetypes/deprecated_machine_types_gpu_config.go of
+GKE's autoscaler (7d250507), draAcceleratorInfos. It does not know those of any other."""
 NETWORKS = {"a3-highgpu-8g": 0, "a3-megagpu-8g": 0, "a3-ultragpu-8g": 8, "a4-highgpu-8g": 8,
             "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 8}  # fmt: skip
 """Machine type whose networks GKE sets up -> RDMA interfaces: GoogleCloudPlatform/
@@ -245,6 +258,22 @@ def claimable(pool: Pool) -> dict[str, int]:
     old = meets(pool["version"], ("1.34.1-gke.1829001",)) is False
     rdma = NETWORKS.get(pool["config"]["machineType"].removesuffix("-nolssd"), 0)
     return {"mrdma.google.com": rdma} if profile and enabled and rdma and not old else {}
+
+
+def expected_gpus(pool: Pool) -> dict[str, str | int] | None:
+    """What GKE's autoscaler expects of each GPU that NVIDIA's DRA driver will publish on a node of
+    the pool. Pods that claim others start no first node: cluster-autoscaler 7d250507,
+    pkg/cloudprovider/gke/dynamicresources/gpu.go, whose memory is an XOR."""
+    found = accelerator_of(pool)
+    enabled = pool["config"].get("labels", {}).get(GPU_DRIVER_LABEL) == "true"
+    old = meets(pool["version"], ("1.34.0-gke.0",)) is False
+    if found is None or not enabled or old:
+        return None
+    if found[0].name not in _EXPECTED:
+        return {}
+    product, architecture, gigabytes = _EXPECTED[found[0].name]
+    named = {"type": "gpu", "brand": "Nvidia", "productName": product, "architecture": architecture}
+    return {**named, "uuid": "", "index": 0, "minor": 0, "memory": gigabytes * 2 ^ 30}
 
 
 FEATURES = (

@@ -1,0 +1,126 @@
+"""A GKE pool whose pods claim GPUs, from no node to two and back, and one mistake at a time."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    said,
+)
+
+pytestmark = pytest.mark.prove(reason="rehearsals; test_dra_driver.py has what is declared")
+
+
+def two_jobs(config: dict[str, Any]) -> None:
+    """Two jobs on a pool of one T4 a node, which starts without nodes."""
+    pool, workloads = config["gpu-cluster:gpuPools"]["train-gpu"], config["gpu-cluster:workloads"]
+    pool |= {"devicePlugin": "dra", "maxNodes": 2}
+    workloads["train"]["gpuSelector"] = {"product": "T4"}
+    workloads["second"] = dict(workloads["train"])
+
+
+def test_jobs_claim_gpus_of_nodes_that_start_for_them(tmp_path: Path) -> None:
+    """From no node to two and back; a second up changes nothing, and nothing is left."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train-gke", tmp_path / "sandbox", configured(two_jobs),
+            options=SandboxOptions(job_seconds=12),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        joined = [event for event in sandbox.event_log.events if event.what == "member"]
+        assert [event.detail["gpus"] for event in joined if event.detail["added"]] == [1, 1]
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
+
+
+POOL = "gcp:container/nodePool:NodePool"
+TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+DRIVER = "nvidia-dra-driver"
+_REQUEST = 'props["spec"]["spec"]["devices"]["requests"][0]["exactly"]'
+_LABELS = 'props["node_config"]["labels"]'
+
+
+def _select(expression: str) -> Mutation:
+    """Every claim selects by this condition."""
+    return changed(
+        TEMPLATE, f'{_REQUEST}["selectors"] = [{{"cel": {{"expression": {expression!r}}}}}]'
+    )
+
+
+MISTAKES: dict[str, tuple[Mutation, str]] = {
+    "a wrong DeviceClass": (
+        changed(TEMPLATE, f'{_REQUEST}["deviceClassName"] = "gpu.example.com"'),
+        "its claim names the DeviceClass gpu.example.com, which does not exist",
+    ),
+    "memory, which the autoscaler does not know without a node": (
+        _select("device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('8Gi')) >= 0"),
+        "its memory is 0 bytes without a node, less than 8Gi",
+    ),
+    "compute capability, which it does not know either": (
+        _select(
+            "device.attributes['gpu.nvidia.com'].cudaComputeCapability"
+            ".compareTo(semver('7.0.0')) >= 0"
+        ),
+        "its cudaComputeCapability is not known without a node",
+    ),
+    "a product that the GPU is not": (
+        _select("device.attributes['gpu.nvidia.com'].productName.contains('H100')"),
+        "no free device of its nodes meets device.attributes",
+    ),
+    "no driver on the nodes": (
+        changed(
+            DAEMON_SET, 'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
+            name=DRIVER,
+        ),
+        f"DaemonSet kube-system/{DRIVER} does not select it",
+    ),
+    "NVIDIA's driver in the root of the nodes": (
+        changed(
+            DAEMON_SET,
+            'spec = props["spec"]["template"]["spec"]\n'
+            'for container in [*spec["init_containers"], *spec["containers"]]:\n'
+            '    for variable in container["env"]:\n'
+            '        if variable["name"] == "NVIDIA_DRIVER_ROOT":\n'
+            '            variable["value"] = "/"',
+            name=DRIVER,
+        ),
+        "which waits for ever for NVIDIA's driver in /: on this node it is in /home/kubernetes",
+    ),
+    "GKE's device plugin besides the driver": (
+        changed(POOL, f'del {_LABELS}["gke-no-default-nvidia-gpu-device-plugin"]',
+                name="train-gpu"),
+        "has two owners of its GPUs, which would give one to two pods",
+    ),
+    "no label for the autoscaler": (
+        changed(POOL, f'del {_LABELS}["cloud.google.com/gke-nvidia-gpu-dra-driver"]',
+                name="train-gpu"),
+        "claims devices, and a node there offers none",
+    ),
+    "too old a version": (
+        changed("gcp:container/cluster:Cluster",
+                'props["release_channel"] = {"channel": "EXTENDED"}\n'
+                'props["min_master_version"] = "1.33.5-gke.1125000"'),
+        "claims devices, and a node there offers none",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_wrong_thing_about_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    mutation, words = MISTAKES[mistake]
+    rehearsal = rehearse(configured(two_jobs), mutation, stack="train-gke", deadline=60)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)
