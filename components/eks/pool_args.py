@@ -100,6 +100,9 @@ _NO_CLAIMS = (
 )
 _CLAIMS_SINCE = "1.34"
 """The first Kubernetes version with resource.k8s.io/v1."""
+_GROWS_SINCE = "1.35"
+"""The first whose Cluster Autoscaler (1.35.2) takes the devices of a group's nodes for those of the
+next: core/static_autoscaler.go and processors/nodeinfosprovider."""
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
 
@@ -311,7 +314,7 @@ class EksGpuNodeGroupArgs(Checked):
     as a service of the host (`nvidia`), or one that you install (`none`), such as NVIDIA's GPU
     Operator's; or NVIDIA's DRA driver in a DaemonSet of this stack (`dra`), from which pods get
     GPUs by ResourceClaims. The driver and the container toolkit are in the image. `dra` needs
-    Kubernetes 1.34 or newer, os `al2023`, and equal `minNodes` and `maxNodes`."""
+    Kubernetes 1.34 or newer, os `al2023`, and `minNodes` of 1 or more (of `maxNodes` on 1.34)."""
     sharing: Annotated[
         EksSharingArgs | None,
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
@@ -653,14 +656,21 @@ class EksGpuNodeGroupArgs(Checked):
                 f"{cluster.version}",
                 remedy="raise that, or set devicePlugin: nvidia",
             )
-        if SCALERS[cluster.scaler].node_groups and self.min_nodes < self.max_nodes:
-            # cloudprovider/aws builds the template of an empty group without ResourceSlices
-            # (kubernetes/autoscaler issue 7799), with which processors/customresources compares a
-            # new node, before 1.36 also if the group has others.
+        grows = SCALERS[cluster.scaler].node_groups and self.min_nodes < self.max_nodes
+        # cloudprovider/aws builds the template of an empty group without ResourceSlices
+        # (kubernetes/autoscaler issue 7799). Before 1.35, processors/customresources compares a new
+        # node with that template even if the group has others, which are the template from then on.
+        if grows and cluster.version < _GROWS_SINCE:
             yield refuse("minNodes", self.min_nodes)(
-                "must be maxNodes with devicePlugin dra: Cluster Autoscaler does not know which "
-                "devices the first node of a group has, and does not wait for those of a new one",
+                f"must be maxNodes with devicePlugin dra before Kubernetes {_GROWS_SINCE}: Cluster "
+                "Autoscaler does not wait for the devices of a new node, and starts another",
                 remedy=f"set it to {self.max_nodes}, or set devicePlugin: nvidia",
+            )
+        elif grows and self.min_nodes == 0:
+            yield refuse("minNodes", self.min_nodes)(
+                "is not possible with devicePlugin dra: Cluster Autoscaler does not know which "
+                "devices the first node of a group has",
+                remedy="set it to 1 or more, or set devicePlugin: nvidia",
             )
         if self.os == "bottlerocket":
             yield refuse("devicePlugin")(

@@ -74,6 +74,42 @@ def test_the_driver_works_on_the_node(mixed: Recording) -> None:
     assert spec["automountServiceAccountToken"] is True
 
 
+def test_the_driver_looks_for_nvidias_driver_where_gke_has_it() -> None:
+    """In the directory of Container-Optimized OS, and its init container in the one above."""
+    cos = declare(pool("a", **CLAIMED, driver_directory="/home/kubernetes/bin/nvidia"))
+    spec = pod(cos, DRIVER)
+    assert dra_fault(spec, "cos") == ""
+    assert dra_fault(spec, "al2023") == (
+        "which waits for ever for NVIDIA's driver in /home/kubernetes/bin/nvidia: on this node it "
+        "is in /"
+    )
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
+    (above,) = spec["initContainers"][0]["volumeMounts"]
+    assert (above["mountPath"], paths[above["name"]]) == (
+        "/driver-root-parent",
+        "/home/kubernetes/bin",
+    )
+
+
+def test_a_gke_pool_has_the_labels_that_google_documents() -> None:
+    """And NVIDIA's driver from the stack's installer, with whose libraries the exporter works."""
+    values = values_of("dev")
+    pools = values["gpu-cluster:gpuPools"]
+    claimed = {"train-gpu": {**pools["train-gpu"], "devicePlugin": "dra"}}
+    monitoring = {"enabled": True, "source": "exporter"}
+    found = recorded(
+        {**values, "gpu-cluster:gpuPools": claimed, "gpu-cluster:monitoring": monitoring}
+    )
+    config = found.one("gcp:container/nodePool:NodePool", "train-gpu").inputs["nodeConfig"]
+    assert config["labels"]["gke-no-default-nvidia-gpu-device-plugin"] == "true"
+    assert config["labels"]["cloud.google.com/gke-nvidia-gpu-dra-driver"] == "true"
+    (gpus,) = config["guestAccelerators"]
+    assert gpus["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "INSTALLATION_DISABLED"}
+    names = {row.name for row in found.of(DAEMON_SET)}
+    # With GKE's plugin, the exporter's name would end with -gke.
+    assert names == {DRIVER, "nvidia-driver-installer-cos", "dcgm-exporter"}
+
+
 def test_the_driver_may_change_resource_slices_of_its_node_only(mixed: Recording) -> None:
     """Its role is not by node, and the admission policy is."""
     (role,) = mixed.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole")

@@ -130,6 +130,16 @@ def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
     assert line == f"policy monthly-ceiling: {said.rpartition(' (prices of')[0]}"
 
 
+def test_a_gke_pool_whose_gpus_pods_claim_keeps_every_rule() -> None:
+    """The DRA driver's exemptions cover the directory in which GKE has NVIDIA's driver."""
+    change: list[list[Any]] = [["gpu-cluster:gpuPools", "train-gpu", "devicePlugin", "dra"]]
+    config = as_engine_config(with_changes(values_of("dev"), change))
+    resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
+    assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
+        policy.name: [] for policy in POLICIES
+    }
+
+
 def test_a_job_with_tcpxo_needs_the_documented_exemptions_and_no_others() -> None:
     """For the capability and the directories of the daemon; the stack's own pods have theirs."""
     pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}

@@ -48,7 +48,7 @@ from gpu_cluster.rehearsal.nodes.autoscaler import (
     pool_name,
     remove_node,
 )
-from gpu_cluster.rehearsal.nodes.claimed_nodes import lacks_node, unexpected
+from gpu_cluster.rehearsal.nodes.claimed_nodes import lacks_node, unexpected, waiting
 from gpu_cluster.rehearsal.nodes.expander import Backoff, disordered
 from gpu_cluster.rehearsal.nodes.gpu_sharing import Reader, refused
 from gpu_cluster.rehearsal.nodes.gpus import CLOUD_SECONDS, conflicts, gpu_parts
@@ -691,7 +691,9 @@ class Nodes:
         else:
             since = self._ready_since.setdefault(name, time.monotonic())
             due = has > 0 and time.monotonic() - since >= self._gpus_due
-            if has and not due and group.unwaited and karpenters(node):
+            # It waits for the devices that pods claim, if it knows those of other nodes.
+            claims = group.template.expected is not None and waiting(group, self._pods)
+            if has and not due and group.unwaited and karpenters(node) and not claims:
                 self._event_log.finding(
                     group.name,
                     f"pool {group.name}: unnecessary scale-up: while the driver and device plugin "
@@ -722,7 +724,7 @@ class Nodes:
             return
         quantity = str(wanted) if wanted else None
         rest = {key: amount for key, amount in group.node.capacity.items() if key != EFA}
-        size = {**rest, GPU: quantity} if not allocatable else {GPU: quantity}
+        size = {**rest, GPU: quantity}
         # Recorded first: a pod may be seen with a GPU before the response arrives.
         if not claimed:
             self._offers(name, group, wanted)
@@ -795,12 +797,13 @@ class Nodes:
 
     def _check_expected(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Reports a node that the cloud's autoscaler would not have started for pods with claims.
-        It looks at the zone's other nodes if it has some, unless it considers no claims at all."""
+        It looks at the group's other nodes (on GKE, at the zone's) if it has some, unless it
+        considers no claims at all."""
         templates = {full_name(t): t for t in self._cluster_cache.all("ResourceClaimTemplate")}
         zone = node["metadata"]["labels"].get(ZONE)
         first = all(
             other["metadata"]["name"] == node["metadata"]["name"]
-            or other["metadata"]["labels"].get(ZONE) != zone
+            or (group.zones and other["metadata"]["labels"].get(ZONE) != zone)
             for other in self._of_group(group)
         )
         if group.template.expected is None or first:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpu_cluster.rehearsal.simulators.aws import (
@@ -190,7 +191,9 @@ class AwsCloud:
             target_nodes=len(stay),
             instances=tuple(f"aws:///{machine.availability_zone}/{machine.id}" for machine in stay),
             # If EKS keeps a node of the group, Cluster Autoscaler uses it as the template.
-            template=node if stay else nodes.template(account, group),
+            template=replace(node, expected=nodes.expected_gpus(group))
+            if stay
+            else nodes.template(account, group),
             node=node,
             # Without NVIDIA's image there is no driver: no installer exists for these images.
             driver="cloud" if has_driver(image) or not row.gpus else "pod",

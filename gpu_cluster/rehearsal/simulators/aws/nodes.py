@@ -57,7 +57,19 @@ def template(account: Account, group: Group) -> NodeTemplate:
     readable = {
         name: text for name, text in shape.capacity.items() if quantity.or_none(text) is not None
     }
-    return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable, devices={})
+    return NodeTemplate(
+        labels=shape.labels,
+        taints=shape.taints,
+        capacity=readable,
+        devices={},
+        expected=expected_gpus(group),
+    )
+
+
+def expected_gpus(group: Group) -> dict[str, str | int] | None:
+    """What Cluster Autoscaler expects of the GPUs of a new node: from 1.35 on what the group's
+    nodes have (processors/customresources/dra_processor.go of 1.34.5 and 1.35.2)."""
+    return {} if int(group.row["version"].split(".")[1]) >= 35 else None
 
 
 def template_at_zero(account: Account, group: Group) -> NodeTemplate:

@@ -1,5 +1,7 @@
-"""A GKE pool whose pods claim GPUs, from no node to two and back, and one mistake at a time."""
+"""Pools that grow for pods with claims: on GKE from no node, on EKS from one; and one mistake at a
+time."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,14 @@ from tests.rehearsal.conftest import (
 pytestmark = pytest.mark.prove(reason="rehearsals; test_dra_driver.py has what is declared")
 
 
+def on_eks(config: dict[str, Any]) -> None:
+    """Two jobs on a pool of one V100 a node, which has one, and what only nodes tell a scaler."""
+    pool, workloads = config["gpu-cluster:gpuPools"]["train-gpu"], config["gpu-cluster:workloads"]
+    pool |= {"devicePlugin": "dra", "minNodes": 1, "maxNodes": 2}
+    workloads["sample-gpu-job"]["gpuSelector"] = {"memory": "8Gi", "computeCapability": "7.0"}
+    workloads["second"] = dict(workloads["sample-gpu-job"])
+
+
 def two_jobs(config: dict[str, Any]) -> None:
     """Two jobs on a pool of one T4 a node, which starts without nodes."""
     pool, workloads = config["gpu-cluster:gpuPools"]["train-gpu"], config["gpu-cluster:workloads"]
@@ -29,17 +39,22 @@ def two_jobs(config: dict[str, Any]) -> None:
     workloads["second"] = dict(workloads["train"])
 
 
-def test_jobs_claim_gpus_of_nodes_that_start_for_them(tmp_path: Path) -> None:
-    """From no node to two and back; a second up changes nothing, and nothing is left."""
+@pytest.mark.parametrize(
+    ("stack", "change", "started"), [("train-gke", two_jobs, 2), ("train", on_eks, 1)]
+)
+def test_jobs_claim_gpus_of_nodes_that_start_for_them(
+    stack: str, change: Callable[[dict[str, Any]], None], started: int, tmp_path: Path
+) -> None:
+    """To two nodes and back; a second up changes nothing, and nothing is left."""
     with ExitStack() as sandboxes:
         sandbox = entered(
-            sandboxes, "train-gke", tmp_path / "sandbox", configured(two_jobs),
+            sandboxes, stack, tmp_path / "sandbox", configured(change),
             options=SandboxOptions(job_seconds=12),
         )  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         joined = [event for event in sandbox.event_log.events if event.what == "member"]
-        assert [event.detail["gpus"] for event in joined if event.detail["added"]] == [1, 1]
+        assert [event.detail["gpus"] for event in joined if event.detail["added"]] == [1] * started
         rehearsal.teardown()
         assert rehearsal.failures == []
         nothing_stays(rehearsal)
