@@ -146,11 +146,25 @@ class Fabric:
     None if pods name none."""
     plugin: str | None = None
     """Directory on the nodes with NCCL's plugin for them; None if it is in the pods' images."""
+    installed: str | None = None
+    """File in that directory by which a pod knows that the plugin is there; None for the one that
+    this stack's installer writes."""
+    daemon: str | None = None
+    """Version of GPUDirect-TCPXO's daemon in pods; None for that of this stack's plugin."""
 
     @property
     def whole(self) -> bool:
         """Whether a pod gets either all adapters of its node or none."""
         return bool(self.claimed or self.networks)
+
+    def of_google(self) -> "Fabric":
+        """With the plugin as Google's own installers leave it, which tell nobody when they have
+        finished: pods wait for the script that they need."""
+        if self.plugin == names.TCPXO_DIRECTORY:
+            directory, script = names.GKE_DRIVER_DIRECTORY, names.TCPXO_SETUP
+        else:
+            directory, script = names.GIB_DIRECTORY, names.GIB_SETUP
+        return replace(self, plugin=directory, installed=script)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from ..catalog import gke as catalog
 from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..schema.effect import Sent, Silent
-from ..schema.limits import BASE64, POOL_NAME, Limit, matching
+from ..schema.limits import BASE64, POOL_NAME, UNIQUE, Limit, matching
 from ..schema.on_change import OnChange
 from ..schema.outputs import NULLABLE, MaybeOutput
 from ..schema.refusal import Refusal, collected, raised, refuse
@@ -37,6 +37,13 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation, 2026
 _VERSION = matching(
     "a GKE version such as 1.35 or 1.35.1-gke.1200",
     re.compile(r"1[.][0-9]+([.][0-9]+(-gke[.][0-9]+)?)?"),
+)
+_NETWORK = matching(
+    "the name of a Network object such as gpu-nic-0",
+    re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"),
+)
+_DAEMON_VERSION = matching(
+    "a version of Google's tcpgpudmarxd-dev such as v1.0.22", re.compile(r"v[0-9]+(?:[.][0-9]+)+")
 )
 
 
@@ -115,6 +122,32 @@ class GkeExistingClusterArgs(Checked):
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Your own pods select
     one by the label `gpu-cluster/pool`; those of the stack run in GPU pools. In a regional cluster,
     each must name its zones."""
+    gpu_networks: Annotated[
+        Sequence[Annotated[str, _NETWORK]],
+        UNIQUE,
+        Sent("NodePool networkConfig.additionalNodeNetworkConfigs", "JobSet"),
+    ] = ()
+    """The eight `Network` objects of the cluster's owner through which pods of pools with
+    `gpuDirect: tcpxo` reach the GPUs of other nodes, as interfaces eth1 to eth8 in this order. A
+    preview reads them and their `GKENetworkParamSet` objects."""
+    nccl_plugin: Annotated[
+        Literal["stack", "owner"],
+        Sent("DaemonSet", "PodSpec volumes[].hostPath.path"),
+    ] = "stack"
+    """What installs NCCL's plugin on nodes of pools with `gpuDirect`, and with `tcpxo` the device
+    injector: DaemonSets of this stack (`stack`), or Google's own, which the cluster's owner runs on
+    all nodes with these GPUs (`owner`)."""
+    tcpxo_daemon: Annotated[
+        str | None,
+        _DAEMON_VERSION,
+        only(nccl_plugin="owner")(
+            "belongs to a release of the plugin that the cluster's owner installs; drop the key, "
+            "or set ncclPlugin: owner"
+        ),
+        Sent("PodSpec initContainers[].image"),
+    ] = None
+    """The version of the daemon in pods with `tcpxo`, of the same release as the owner's plugin
+    (container-engine-accelerators, gpudirect-tcpxo/README.md)."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),
@@ -140,6 +173,14 @@ class GkeExistingClusterArgs(Checked):
                 if by_name
                 else "is missing, and is needed to verify the control plane at "
                 f"{self.endpoint}; give both keys, or drop both to have them read from the cluster"
+            )
+
+    @rule
+    def _check_gpu_networks(self) -> Iterator[Refusal]:
+        if len(self.gpu_networks) not in (0, catalog.GPU_INTERFACES):
+            yield refuse("gpuNetworks")(
+                f"names {len(self.gpu_networks)} networks, and a node has "
+                f"{catalog.GPU_INTERFACES} interfaces for its GPUs; name as many"
             )
 
     @rule
@@ -189,6 +230,8 @@ class FoundCluster:
     """The enabled addons of CSI drivers, as keys of `_DRIVERS`."""
     dcgm: bool = False
     """Whether GKE collects GPU metrics."""
+    multi_networking: bool = False
+    """Whether nodes and pods can have several networks."""
     managed_prometheus: bool = True
     network: str = ""
     """The full name of the VPC network, `projects/...`."""
@@ -270,6 +313,12 @@ def unfit(
         if newer := resolved.args.needs_newer(found.version):
             remedy = f"ask the owner of {name}, {found.version}, to upgrade"
             yield Refusal(*newer, remedy=remedy).under("gpuPools", pool)
+        if resolved.args.gpu_direct == "tcpxo" and not found.multi_networking:
+            yield refuse(f"gpuPools.{pool}.gpuDirect", "tcpxo")(
+                f"needs a cluster whose nodes can have several networks, and {name} was created "
+                "without --enable-multi-networking",
+                remedy="name another cluster, or drop the key",
+            )
     for physical, label, owner in found.pools:
         kind = "gpuPools" if label in pools else "cluster.cpuPools"
         if (label in pools or label in args.cpu_pools) and owner != stack:

@@ -133,6 +133,7 @@ def found_in(cluster: gcp.container.GetClusterResult) -> FoundCluster:
         workload_pool=identity.workload_pool if identity else "",
         drivers=frozenset(name for name, rows in drivers.items() if rows and rows[0].enabled),
         dcgm=bool(monitoring and "DCGM" in monitoring.enable_components),
+        multi_networking=bool(cluster.enable_multi_networking),
         managed_prometheus=bool(prometheus and prometheus.enabled),
         network=cluster.network,
         pools=[

@@ -6,8 +6,9 @@ for each interface, with jumbo frames, and in the cluster a `Network` with its p
 GKE's autoscaler knows what a node of an empty pool has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -95,6 +96,44 @@ class GkeGpuNetworks(pulumi.ComponentResource):
             resources += [network, subnetwork, firewall]
         self.interfaces, self.networks = interfaces, resources
         self.register_outputs({})
+
+
+def read_interfaces(
+    networks: Sequence[str], *, provider: pulumi.ProviderResource, parent: pulumi.Resource
+) -> list[Interface]:
+    """The interfaces of nodes whose pods join an existing cluster's `Network` objects. A preview
+    fails with the name of an object that does not exist, or RunError if it is for other pods."""
+    return [_read_interface(name, provider, parent) for name in networks]
+
+
+def _read_interface(
+    network: str, provider: pulumi.ProviderResource, parent: pulumi.Resource
+) -> Interface:
+    def spec(kind: str, name: str, object_name: pulumi.Input[str]) -> pulumi.Output[Any]:
+        found = pulumi.CustomResource(
+            f"kubernetes:{names.GKE_NETWORKING_GROUP}/{names.GKE_NETWORKING_VERSION}:{kind}",
+            name,
+            {"spec": None},
+            pulumi.ResourceOptions(parent=parent, provider=provider, id=object_name),
+        )
+        return cast(pulumi.Output[Any], found.spec)  # type: ignore[attr-defined]
+
+    def parameters_of(network_spec: Mapping[str, Any]) -> str:
+        reference = network_spec.get("parametersRef") or {}
+        if (network_spec["type"], reference.get("kind")) != ("Device", "GKENetworkParamSet"):
+            raise pulumi.RunError(
+                f"gpu-cluster:cluster.gpuNetworks: {network} is a Network of type "
+                f"{network_spec['type']}, and interfaces for GPUs are devices; name one of type "
+                "Device, which refers to a GKENetworkParamSet"
+            )
+        return str(reference["name"])
+
+    parameters = spec(
+        "GKENetworkParamSet",
+        f"{network}-parameters",
+        spec("Network", network, network).apply(parameters_of),
+    )
+    return {"network": parameters["vpc"], "subnetwork": parameters["vpcSubnet"]}
 
 
 class GkePodNetworks(pulumi.ComponentResource):

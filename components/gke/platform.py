@@ -1,5 +1,6 @@
 """Declares a GKE Standard environment from its settings."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pulumi
@@ -14,9 +15,10 @@ from .cluster import GkeCluster
 from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .compute_class import GkeComputeClass
 from .control_plane import identifier_of
+from .existing_args import GkeExistingClusterArgs
 from .existing_cluster import GkeExistingCluster
 from .gpu_monitoring_args import monitoring_of
-from .gpu_networks import GkePodNetworks, node_networks
+from .gpu_networks import GkePodNetworks, Interface, node_networks, read_interfaces
 from .immutable import POOL
 from .nccl_plugin import NcclPlugin
 from .node_pool import GkeGpuNodePool
@@ -58,7 +60,19 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         )
         network = args.network.network_in(settings.project)
     in_classes = SCALERS[args.scaler].in_cluster
-    interfaces = gke.gpu_networks.interfaces if gke.gpu_networks else ()
+    provider = kubernetes.Provider(
+        args.name,
+        kubeconfig=gke.kubeconfig,
+        context=args.name,
+        cluster_identifier=identifier,
+        # In an existing cluster, an object with one of this stack's names belongs to its owner.
+        upsert_existing_objects=None if gke.cluster else False,
+        opts=runs.component_options,
+    )
+    directs = sorted({pool.gpu_direct for pool in pools.values() if pool.gpu_direct})
+    interfaces: Sequence[Interface] = gke.gpu_networks.interfaces if gke.gpu_networks else ()
+    if isinstance(args, GkeExistingClusterArgs) and "tcpxo" in directs:
+        interfaces = read_interfaces(args.gpu_networks, provider=provider, parent=gke)
     # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
@@ -108,15 +122,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     cluster = Cluster(
         name=args.name,
         platform="gke",
-        provider=kubernetes.Provider(
-            args.name,
-            kubeconfig=gke.kubeconfig,
-            context=args.name,
-            cluster_identifier=identifier,
-            # In an existing cluster, an object with one of this stack's names belongs to its owner.
-            upsert_existing_objects=None if gke.cluster else False,
-            opts=runs.component_options,
-        ),
+        provider=provider,
         kubeconfig=gke.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
@@ -139,13 +145,15 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[component.compute_class for component in classes])
-    for direct in sorted({pool.gpu_direct for pool in pools.values() if pool.gpu_direct}):
+    if isinstance(args, GkeExistingClusterArgs) and args.nccl_plugin == "owner":
+        directs = []
+    for direct in directs:
         NcclPlugin(direct, direct, cluster=cluster, opts=cluster.component_options)
-    if interfaces:
+    if "tcpxo" in directs:
         networks = GkePodNetworks(
             "gpu-networks",
-            GPU_NETWORKS,
-            interfaces,
+            GPU_NETWORKS if gke.gpu_networks else (),
+            interfaces if gke.gpu_networks else (),
             cluster=cluster,
             opts=cluster.component_options,
         )

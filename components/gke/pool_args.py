@@ -42,9 +42,9 @@ from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
 from ..schema.rules import Fits, Order, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
-from .cluster_args import GPU_NETWORKS, ZONE, DiskSize, GkeClusterArgs
+from .cluster_args import GPU_NETWORKS, ZONE, DiskSize
 from .disk_image import DISK_IMAGE
-from .existing_args import AnyGkeClusterArgs
+from .existing_args import AnyGkeClusterArgs, GkeExistingClusterArgs
 from .fallback_args import Capacity, GkeFallbackArgs
 from .machine_args import GkeGpuMachineArgs
 from .network_args import RESERVED_ADDRESSES
@@ -585,8 +585,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         zones = all_places(choices)
         least, most = (nodes * self._places(zones) for nodes in (self.min_nodes, self.max_nodes))
         pool = smallest(self.gpu_pool(name), [choice.pool for choice in choices])
-        at_zero = self._name_at_zero(zones)
-        pool = replace(pool, min_nodes=least, max_nodes=most, name_at_zero=at_zero)
+        pool = replace(
+            pool,
+            min_nodes=least,
+            max_nodes=most,
+            fabric=_fabric_in(cluster, pool.fabric),
+            name_at_zero=self._name_at_zero(zones),
+        )
         if SCALERS[cluster.scaler].in_cluster:
             pool = in_class(pool)
         return ResolvedPool(
@@ -898,11 +903,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def _check_networks(self, cluster: AnyGkeClusterArgs) -> None:
         if self.gpu_direct != "tcpxo":
             return
-        if not isinstance(cluster, GkeClusterArgs):
-            raise refuse("gpuDirect", "tcpxo")(
-                "is only for clusters of this stack, which creates its networks",
-                remedy="drop the key, or name a new cluster",
-            )
+        if isinstance(cluster, GkeExistingClusterArgs):
+            self._check_owners_networks(cluster)
+            return
         if cluster.gpu_networks_cidr is None:
             raise refuse("gpuDirect", "tcpxo")(
                 "needs cluster.gpuNetworksCidr",
@@ -914,6 +917,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"is more than the {subnetwork - RESERVED_ADDRESSES} addresses that each of the "
                 f"{len(GPU_NETWORKS)} networks of cluster.gpuNetworksCidr has for nodes",
                 remedy="lower it, or use a larger range",
+            )
+
+    def _check_owners_networks(self, cluster: GkeExistingClusterArgs) -> None:
+        if not cluster.gpu_networks:
+            raise refuse("gpuDirect", "tcpxo")(
+                "needs cluster.gpuNetworks, the names of the cluster's own Network objects",
+                remedy="name all of them, or drop the key",
+            )
+        if cluster.nccl_plugin == "owner" and cluster.tcpxo_daemon is None:
+            raise refuse("gpuDirect", "tcpxo")(
+                "needs cluster.tcpxoDaemon, the version of the daemon in the release of the plugin "
+                "that the cluster's owner installs",
+                remedy="set it, or cluster.ncclPlugin: stack",
             )
 
     def _check_topology(self) -> None:
@@ -1029,3 +1045,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))
+
+
+def _fabric_in(cluster: AnyGkeClusterArgs, fabric: Fabric | None) -> Fabric | None:
+    """The network between GPUs as the cluster's owner has prepared it, if the stack has not."""
+    if fabric is None or not isinstance(cluster, GkeExistingClusterArgs):
+        return fabric
+    if fabric.networks:
+        fabric = replace(fabric, networks=cluster.gpu_networks, daemon=cluster.tcpxo_daemon)
+    return fabric.of_google() if cluster.nccl_plugin == "owner" else fabric

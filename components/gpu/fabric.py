@@ -20,11 +20,6 @@ _DEVICES = f"devices.gke.io/container.{DAEMON}"
 """The annotation that names its devices (nri_device_injector there)."""
 _READY = "/run/nccl-plugin-installed"
 _HEALTHY = "/run/health-check"
-_SETUP = {
-    names.GIB_MOUNT: "scripts/set_nccl_env.sh",
-    names.TCPXO_MOUNT: "lib64/nccl-env-profile.sh",
-}
-"""Where a plugin is in the container -> its script that sets NCCL's variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +40,11 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
         return NetworkParts()
     paths = {
         "nccl-plugin": (fabric.plugin, _mount(fabric), "Directory"),
-        "nccl-plugin-installed": (f"{fabric.plugin}/{names.PLUGIN_INSTALLED}", _READY, "File"),
+        "nccl-plugin-installed": (
+            f"{fabric.plugin}/{fabric.installed or names.PLUGIN_INSTALLED}",
+            _READY,
+            "File",
+        ),
     }
     volumes = [_host(name, path, kind) for name, (path, _, kind) in paths.items()]
     mounts = [
@@ -54,8 +53,11 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
     ]
     if fabric.claimed:
         return NetworkParts(volumes=volumes, mounts=mounts)
+    annotations = _interfaces(fabric)
+    if not daemon_image(fabric):
+        return NetworkParts(volumes=volumes, mounts=mounts, annotations=annotations)
     return NetworkParts(
-        spec={"initContainers": [_daemon()]},
+        spec={"initContainers": [_daemon(fabric)]},
         volumes=[
             *volumes,
             _host("aperture-devices", names.APERTURE_DEVICES, "Directory"),
@@ -64,39 +66,52 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
             _host("host-proc-sys", "/proc/sys", "Directory"),
         ],
         mounts=[*mounts, {"name": "aperture-devices", "mountPath": names.APERTURE_DEVICES}],
-        annotations=_annotations(fabric.networks or ()),
+        annotations={**annotations, **_devices(len(fabric.networks or ()))},
     )
 
 
 def _mount(fabric: Fabric) -> str:
-    return names.GIB_MOUNT if fabric.claimed else names.TCPXO_MOUNT
+    # Google's own installer copies TCPXO's to the driver's directory.
+    return names.GIB_MOUNT if fabric.plugin == names.GIB_DIRECTORY else names.TCPXO_MOUNT
+
+
+def daemon_image(fabric: Fabric) -> str | None:
+    """The image of the daemon beside a pod's own containers; None without GPUDirect-TCPXO."""
+    if not fabric.networks or _mount(fabric) == names.GIB_MOUNT:
+        return None
+    return f"{images.TCPXO_DAEMON.repository}:{fabric.daemon or images.TCPXO_DAEMON.tag}"
 
 
 def _host(name: str, path: str | None, kind: str) -> dict[str, Any]:
     return {"name": name, "hostPath": {"path": path, "type": kind}}
 
 
-def _annotations(networks: Sequence[str]) -> dict[str, str]:
+def _interfaces(fabric: Fabric) -> dict[str, str]:
     interfaces = [{"interfaceName": "eth0", "network": "default"}]
+    # With RDMA, eth1 is the node's second ordinary interface, which pods need not have: the same
+    # 0920249d, gpudirect-rdma/nccl-test.yaml.
     interfaces += [
         {"interfaceName": f"eth{number}", "network": network}
-        for number, network in enumerate(networks, start=1)
+        for number, network in enumerate(fabric.networks or (), 1 if daemon_image(fabric) else 2)
     ]
-    gpus = [f"/dev/nvidia{number}" for number in range(len(networks))]
-    others = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper")
     return {
         names.GKE_DEFAULT_INTERFACE: "eth0",
         names.GKE_INTERFACES: json.dumps(interfaces),
-        _DEVICES: json.dumps([{"path": path} for path in (*gpus, *others)]),
     }
 
 
-def _daemon() -> dict[str, Any]:
+def _devices(gpus: int) -> dict[str, str]:
+    paths = [f"/dev/nvidia{number}" for number in range(gpus)]
+    paths += ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"]
+    return {_DEVICES: json.dumps([{"path": path} for path in paths])}
+
+
+def _daemon(fabric: Fabric) -> dict[str, Any]:
     """A sidecar container, which Kubernetes starts before the others and ends after them (best-
     practice.md there). Its entrypoint as the first process receives the signal to end."""
     return {
         "name": DAEMON,
-        "image": images.TCPXO_DAEMON.reference,
+        "image": daemon_image(fabric),
         "restartPolicy": "Always",
         "command": ["/bin/bash", "/fts/entrypoint_rxdm_container.sh", "--num_hops=2"],
         "env": [
@@ -133,9 +148,10 @@ def with_variables(fabric: Fabric | None, command: Sequence[str], own: Iterable[
     folder = _mount(fabric)
     libraries = f"{folder}/lib64"
     path = f"{libraries}:${{LD_LIBRARY_PATH:-{names.DRIVER_SEARCH_PATH}}}"
-    if fabric.networks:
+    if daemon := daemon_image(fabric):
         # Google's pods have it (nccl-test-latest.yaml), and its script does not set it.
         kept.insert(0, f"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY={names.APERTURE_DEVICES}")
-    before = "" if fabric.claimed else f"export NCCL_LIB_DIR={libraries}; "
-    script = f'{before}source {folder}/{_SETUP[folder]}; LD_LIBRARY_PATH={path} exec env "$@"'
+    before = f"export NCCL_LIB_DIR={libraries}; " if daemon else ""
+    setup = names.TCPXO_SETUP if daemon else names.GIB_SETUP
+    script = f'{before}source {folder}/{setup}; LD_LIBRARY_PATH={path} exec env "$@"'
     return ["/bin/bash", "-c", script, "bash", *kept, *command]

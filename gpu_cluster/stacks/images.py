@@ -10,6 +10,7 @@ from gpu_cluster.components.catalog import images
 from gpu_cluster.components.eks.existing_args import controller
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.gke.settings import GkeSettings
+from gpu_cluster.components.gpu.fabric import daemon_image
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.outcome import Answer, ExitCode
@@ -45,6 +46,9 @@ def references(settings: Settings[Any]) -> Iterator[str]:
     pools = [resolved.pool for resolved in settings.pools.values()]
     if any(pool.device_plugin for pool in pools):
         yield images.DEVICE_PLUGIN.reference
+    for pool in pools:
+        if pool.fabric and (daemon := daemon_image(pool.fabric)):
+            yield daemon
     if any(pool.device_class for pool in pools):
         yield images.DRA_DRIVER.reference
     for pool in pools:
@@ -57,13 +61,14 @@ def references(settings: Settings[Any]) -> Iterator[str]:
     if settings.monitoring and settings.monitoring.source == "exporter":
         yield images.DCGM_EXPORTER.reference
     if isinstance(settings.own, GkeSettings):
-        for direct in {pool.args.gpu_direct for pool in settings.own.pools.values()} - {None}:
+        own = getattr(settings.own.cluster, "nccl_plugin", "stack") == "stack"
+        directs = {pool.args.gpu_direct for pool in settings.own.pools.values()} - {None}
+        for direct in directs if own else ():
             yield images.PAUSE.reference
             if direct == "rdma":
                 yield images.GIB_INSTALLER.reference
             else:
                 yield images.TCPXO_INSTALLER.reference
-                yield images.TCPXO_DAEMON.reference
                 yield images.DEVICE_INJECTOR.reference
     if isinstance(settings.own, EksSettings):
         if any(pool.args.efa for pool in settings.own.pools.values()):

@@ -150,12 +150,29 @@ class Recorder(mocks.MockMonitor):
             urn=urn, id=f"{request.name}-id", object=answered
         )
 
+    def ReadResource(self, request: Any) -> Any:
+        """An object of somebody else, of which `outputs` has the type."""
+        answered = Struct()
+        answered.update(answers_of(self.mocks.outputs, request))
+        urn = self.make_urn(request.parent, request.type, request.name)
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=answered)
+
     def RegisterResourceOutputs(self, request: Any) -> Any:
         if "pulumi:pulumi:Stack" in request.urn:
             self.outputs.update(rpc.deserialize_properties(request.outputs))
         return super().RegisterResourceOutputs(request)
 
 
+_READ: Mapping[str, Any] = {
+    "kubernetes:networking.gke.io/v1:Network": {
+        "spec": {"type": "Device",
+                 "parametersRef": {"kind": "GKENetworkParamSet", "name": "{name}-set"}},
+    },
+    "kubernetes:networking.gke.io/v1:GKENetworkParamSet": {
+        "spec": {"vpc": "vpc-{name}", "vpcSubnet": "sub-{name}"},
+    },
+}  # fmt: skip
+"""What is read of an existing cluster."""
 PACKAGES = {cloud.package for cloud in CLOUDS.values()}
 
 
@@ -173,7 +190,8 @@ def answers_of(outputs: Mapping[str, Any], request: Any) -> dict[str, Any]:
 
     automatic = request.type.partition(":")[0] in PACKAGES and "name" not in request.object
     default = {"name": request.name} if outputs and automatic else {}
-    return {**default, **named(outputs.get(request.type, {}))}
+    default |= _READ.get(request.type, {}) if getattr(request, "id", None) else {}
+    return {**named(default), **named(outputs.get(request.type, {}))}
 
 
 class Answers(pulumi.runtime.Mocks):

@@ -267,3 +267,58 @@ def test_submitted_jobs_know_the_networks() -> None:
     assert parse_published(text).pools["fast"].fabric == FAST.fabric
     claimed = replace(FAST, fabric=Fabric(resource="mrdma.google.com", claimed=8))
     assert "networks" not in Published(pools={"claimed": claimed}).text()
+
+
+def on_owners_cluster(**cluster: Any) -> Recording:
+    """A job on two A3 Mega nodes of the sample's existing cluster, with these keys of it."""
+    values = values_of("on-gke")
+    owners = [f"nic-{number}" for number in range(8)]
+    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
+    job = {"pool": "fast", "nodes": 2, "image": "i:1", "command": ["a"]}
+    changes = {
+        "cluster": {**values["gpu-cluster:cluster"], "gpuNetworks": owners, **cluster},
+        "gpuPools": {"fast": {**pool, "gpuDirect": "tcpxo"}}, "workloads": {},
+        "batch": {"jobSet": True}, "trainingJobs": {"ddp": job},
+    }  # fmt: skip
+    return recorded(values | {f"gpu-cluster:{name}": value for name, value in changes.items()})
+
+
+def test_on_an_existing_cluster_nodes_and_pods_join_the_owners_networks() -> None:
+    """Of which the stack declares nothing; the interfaces are what the owner's objects name."""
+    found = on_owners_cluster()
+    assert not found.of(NETWORK)
+    assert not [item for item in found.resources if "networking.gke.io" in item.type]
+    config = found.one(NODE_POOL, "fast").inputs["networkConfig"]
+    assert config["additionalNodeNetworkConfigs"] == [
+        {"network": f"vpc-nic-{number}-parameters", "subnetwork": f"sub-nic-{number}-parameters"}
+        for number in range(8)
+    ]
+    assert {item.name for item in found.of(DAEMON_SET)} == {"tcpxo-installer", "device-injector"}
+    worker = found.one(JOB_SET, "ddp").inputs["spec"]["replicatedJobs"][0]["template"]["spec"]
+    interfaces = json.loads(
+        worker["template"]["metadata"]["annotations"]["networking.gke.io/interfaces"]
+    )
+    assert [row["network"] for row in interfaces] == [
+        "default", *(f"nic-{number}" for number in range(8)),
+    ]  # fmt: skip
+
+
+def test_the_owners_plugin_is_used_and_none_installed() -> None:
+    """Google's installer copies it to the driver's directory, and its script tells that it has."""
+    found = on_owners_cluster(ncclPlugin="owner", tcpxoDaemon="v1.0.22")
+    assert not found.of(DAEMON_SET)
+    worker = found.one(JOB_SET, "ddp").inputs["spec"]["replicatedJobs"][0]["template"]["spec"]
+    pod = worker["template"]["spec"]
+    assert pod["initContainers"][0]["image"].endswith("/tcpgpudmarxd-dev:v1.0.22")
+    host = {item["name"]: item["hostPath"]["path"] for item in pod["volumes"]
+            if "hostPath" in item}  # fmt: skip
+    (container,) = pod["containers"]
+    mounted = {item["mountPath"]: host[item["name"]] for item in container["volumeMounts"]
+               if item["name"] in host}  # fmt: skip
+    assert mounted == {
+        "/usr/local/tcpxo": "/home/kubernetes/bin/nvidia",
+        "/run/nccl-plugin-installed":
+            "/home/kubernetes/bin/nvidia/lib64/nccl-env-profile.sh",
+        "/dev/aperture_devices": "/dev/aperture_devices",
+    }  # fmt: skip
+    assert "source /usr/local/tcpxo/lib64/nccl-env-profile.sh;" in (container["command"][2])

@@ -21,7 +21,8 @@ NETWORKS = "networking.gke.io.networks/"
 _FINALIZER = "networking.gke.io/gnp-controller"
 INTERFACES, DEFAULT = "networking.gke.io/interfaces", "networking.gke.io/default-interface"
 DEVICES = "devices.gke.io/container."
-_PLUGIN = "/home/kubernetes/bin/tcpxo"
+_PLUGIN, _DRIVER = "/home/kubernetes/bin/tcpxo", "/home/kubernetes/bin/nvidia"
+"""Directories with NCCL's plugin: of a stack, and of Google's installer."""
 _RELEASES = {"v1.0.15": "v1.0.21", "v1.0.14": "v1.0.20"}
 """NCCL's plugin -> the daemon of its release (gpudirect-tcpxo/README.md there)."""
 Object = Mapping[str, Any]
@@ -132,21 +133,25 @@ def _wrong_devices(
         name = key.removeprefix(DEVICES)
         if name not in {container["name"] for container in _containers(pod)}:
             yield f"names devices for container {name}, which it does not have"
-        elif not any(map(_injects, others)):
+        elif not (injectors := [full_name(other) for other in others if _injects(other)]):
             yield f"names devices for container {name}, and nothing on its node gives it any"
+        elif len(injectors) > 1:
+            # containerd/nri, pkg/adaptation/result.go: "both tried to set"
+            yield f"never starts: {' and '.join(injectors)} both give {name} its devices"
 
 
 def _wrong_daemon(pod: Object, others: Sequence[Object]) -> Iterator[str]:
     """NCCL's plugin for TCPXO needs the daemon of its release in the pod, with all devices."""
-    if pod["spec"].get("hostNetwork") or _PLUGIN not in gpu_daemons.host_paths(pod["spec"]):
+    paths = gpu_daemons.host_paths(pod["spec"])
+    daemons = [c for c in _containers(pod) if "/tcpgpudmarxd-dev:" in str(c.get("image"))]
+    if pod["spec"].get("hostNetwork") or not (daemons or _PLUGIN in paths):
         return
     annotations = pod["metadata"].get("annotations") or {}
-    tags = {tag for other in others if (tag := installed_tcpxo(other))}
+    tags = {tag for other in others for where, tag in installed_tcpxo(other) if where in paths}
     if not tags:
         yield (
             "mounts NCCL's plugin for TCPXO, and nothing has copied it to its node: it never starts"
         )
-    daemons = [c for c in _containers(pod) if "/tcpgpudmarxd-dev:" in str(c.get("image"))]
     if not daemons:
         yield "mounts NCCL's plugin for TCPXO, and has no daemon (tcpgpudmarxd-dev) beside it"
     for daemon in daemons:
@@ -185,14 +190,22 @@ def _injects(pod: Object) -> bool:
     return {"/dev", "/var/run/nri"} <= paths and any("/nri-device-injector" in i for i in images)
 
 
-def installed_tcpxo(pod: Object) -> str:
-    """The version of NCCL's plugin for TCPXO that the pod copies to its node, where workers mount
-    it, if it also prepares the devices for the interfaces' memory; empty if it does not."""
-    if _PLUGIN not in gpu_daemons.host_paths(pod["spec"]) or not pod["spec"].get("hostPID"):
-        return ""
-    for container in pod["spec"].get("initContainers") or ():
-        words = " ".join([*(container.get("command") or ()), *(container.get("args") or ())])
-        prepared = "import-helper" in words and "/dev/aperture_devices" in words
-        if "/nccl-plugin-gpudirecttcpx-dev:" in str(container.get("image")) and prepared:
-            return str(container["image"]).rpartition(":")[2]
-    return ""
+def installed_tcpxo(pod: Object) -> Iterator[tuple[str, str]]:
+    """Directory -> the version of NCCL's plugin for TCPXO that the pod copies there on its node, if
+    it also prepares the devices for the interfaces' memory, as Google's installer does."""
+    paths = gpu_daemons.host_paths(pod["spec"])
+    containers = pod["spec"].get("initContainers") or ()
+    words = " ".join(
+        word for c in containers for word in (*(c.get("command") or ()), *(c.get("args") or ()))
+    )
+    if not pod["spec"].get("hostPID") or not (
+        "import-helper" in words and "/dev/aperture_devices" in words
+    ):
+        return
+    for container in containers:
+        if "/nccl-plugin-gpudirecttcpx-dev:" in str(container.get("image")):
+            tag = str(container["image"]).rpartition(":")[2]
+            if _PLUGIN in paths:
+                yield _PLUGIN, tag
+            if "/home/kubernetes/bin" in paths and "/usr/local/nvidia/lib64" in words:
+                yield _DRIVER, tag

@@ -57,6 +57,8 @@ class Subnetwork:
     out: Out = "nat"
     """How its nodes reach the outside: `nat` for a Cloud NAT, with Private Google Access; `google`
     for only the latter; `firewall` for a route of the whole network through a firewall."""
+    internal: bool = False
+    """Whether a firewall rule lets its nodes reach each other, as networks between GPUs need it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ class GkeCluster:
     metrics: Sequence[str] = ()
     """The metrics that GKE collects; if omitted, those of every new cluster."""
     managed_prometheus: bool = True
+    multi_networking: bool = False
+    """Whether nodes and pods can have several networks; the cluster then has Dataplane V2."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Resource -> the most that the cluster may have; any enables node auto-provisioning."""
     zones: Sequence[str] = ()
@@ -253,4 +257,5 @@ def _subnetwork(stack: str, at: str, row: Any) -> Subnetwork:
             for name, value in ranges.items()
         },
         out=out,
+        internal=row.get("internal") is True,
     )

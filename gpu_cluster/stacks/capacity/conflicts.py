@@ -13,6 +13,7 @@ from gpu_cluster.components.cluster import GpuPool
 from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
+from gpu_cluster.components.gke.existing_args import GkeExistingClusterArgs
 from gpu_cluster.components.kube.gpu_daemons import is_dra_driver
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.scalers import SCALERS
@@ -78,6 +79,7 @@ def conflicts(
     definitions = None if "definitions" in denied else cluster.definitions
     result |= dict(_device_plugins(definitions, cluster.daemons, settings))
     result |= dict(_installers(cluster.daemons, settings))
+    result |= dict(_nccl_plugins(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
@@ -349,6 +351,40 @@ def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conf
                 "which would run on the GPU nodes in addition to the stack's; set driver: "
                 "managed, or none, which leaves the driver to it",
             )
+
+
+def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
+    """Google's installers of NCCL's plugin and its device injector: a node has one of each."""
+    args = settings.cluster
+    direct = {getattr(pool.args, "gpu_direct", None) for pool in settings.pools.values()} - {None}
+    if not isinstance(args, GkeExistingClusterArgs) or not direct:
+        return
+    needed = ["nccl-plugin-gib"] if "rdma" in direct else []
+    if "tcpxo" in direct:
+        needed += ["nccl-plugin-gpudirecttcpx-dev", "nri-device-injector"]
+    running = {
+        name: full_name(daemon)
+        for daemon in daemons
+        for container in (
+            *_containers(daemon),
+            *(daemon["spec"]["template"]["spec"].get("initContainers") or ()),
+        )
+        for name in needed
+        if f"/{name}" in str(container["image"])
+    }
+    missing = [name for name in needed if name not in running]
+    if running and args.nccl_plugin == "stack":
+        yield (
+            "cluster.ncclPlugin",
+            f"the cluster already has {', '.join(f'DaemonSet {name}' for name in running.values())}"
+            ", which would run on the pools' nodes in addition to the stack's; set it to owner",
+        )
+    if missing and args.nccl_plugin == "owner":
+        yield (
+            "cluster.ncclPlugin",
+            f"no DaemonSet of the cluster has an image {' or '.join(missing)}; set it to stack, or "
+            "ask the cluster's owner for it",
+        )
 
 
 def _tolerates(daemon: Object) -> bool:

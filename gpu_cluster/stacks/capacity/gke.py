@@ -65,7 +65,11 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
         needs=[
             *quota_needs,
             *node_needs(nodes(own), project=own.project, region=region),
-            *network_needs(own.pools, cluster=own.cluster.name, project=own.project),
+            *(
+                network_needs(own.pools, cluster=own.cluster.name, project=own.project)
+                if isinstance(own.cluster, GkeClusterArgs)
+                else ()
+            ),
         ],
         wanted=wanted(own.pools, region),
         reservations=reserved,

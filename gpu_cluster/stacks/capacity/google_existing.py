@@ -49,7 +49,7 @@ def cluster_findings(
         Finding(about=about, word="wrong", reason=reason)
         for about, _, reason in (line.partition(": ") for line in lines)
     ]
-    direct = [name for name, pool in gke_settings.pools.items() if pool.args.gpu_direct]
+    direct = [name for name, pool in gke_settings.pools.items() if pool.args.gpu_direct == "rdma"]
     if cluster is not None and direct and not _dataplane(cluster):
         reason = (
             f"GKE gives nodes RDMA only in clusters with Dataplane V2, which {args.existing} has "
@@ -134,6 +134,7 @@ def found_in(row: Row) -> FoundCluster:
             name for name in DRIVER_ADDONS if (addons.get(name) or {}).get("enabled")
         ),
         dcgm="DCGM" in components,
+        multi_networking=bool((row.get("networkConfig") or {}).get("enableMultiNetworking")),
         managed_prometheus=bool(prometheus.get("enabled")),
         network=(row.get("networkConfig") or {}).get("network", ""),
         pools=[

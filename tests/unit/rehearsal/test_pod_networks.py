@@ -65,6 +65,10 @@ INSTALLER = daemon(
     "r/nccl-plugin-gpudirecttcpx-dev:v1.0.15", init=True, paths=["/home/kubernetes/bin/tcpxo"],
     args=["modprobe import-helper; mkdir /dev/aperture_devices"],
 )  # fmt: skip
+GOOGLES = daemon(
+    "r/nccl-plugin-gpudirecttcpx-dev:v1.0.15", init=True, paths=["/home/kubernetes/bin"],
+    args=["modprobe import-helper; ls /dev/aperture_devices; cp -r lib64 /usr/local/nvidia/lib64"],
+)  # fmt: skip
 INJECTOR = daemon("r/nri-device-injector@sha256:1", paths=["/dev", "/var/run/nri"])
 ALL = [f"/dev/nvidia{n}" for n in range(8)]
 ALL += ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"]
@@ -107,6 +111,25 @@ def wrong(
 def test_a_pod_as_google_documents_it_starts() -> None:
     """With its network, its devices and its daemon."""
     assert wrong() == []
+
+
+def test_a_pod_takes_the_plugin_from_where_it_was_copied() -> None:
+    """Google's own installer copies it to the driver's directory, a stack's to another."""
+    worker: Any = copy.deepcopy(WORKER)
+    worker["spec"]["volumes"][0]["hostPath"]["path"] = "/home/kubernetes/bin/nvidia"
+    assert wrong(worker, others=[GOOGLES, INJECTOR]) == []
+    nowhere = ["n/w mounts NCCL's plugin for TCPXO, and nothing has copied it to its node: it "
+               "never starts"]  # fmt: skip
+    assert wrong(worker, others=[INSTALLER, INJECTOR]) == nowhere
+    assert wrong(others=[GOOGLES, INJECTOR]) == nowhere
+
+
+def test_two_injectors_give_a_container_the_same_devices() -> None:
+    """Which containerd refuses."""
+    other = {**INJECTOR, "metadata": {"name": "other", "namespace": "kube-system"}}
+    assert wrong(others=[INSTALLER, INJECTOR, other]) == [
+        "n/w never starts: kube-system/d and kube-system/other both give tcpxo-daemon its devices"
+    ]
 
 
 def test_gke_says_of_networks_whether_pods_can_join_them() -> None:

@@ -125,6 +125,32 @@ def test_googles_installer_is_beside_no_other(name: str, driver: str, says: str)
     assert says in "".join(found.values())
 
 
+@pytest.mark.parametrize(
+    ("images", "cluster", "says"),
+    [
+        ([], {}, ""),
+        (["r/nri-device-injector@sha256:0"], {}, "already has DaemonSet kube-system/theirs, which"),
+        ([], {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"},
+            "no DaemonSet of the cluster has an image nccl-plugin-gpudirecttcpx-dev or nri-device"),
+        (["r/nccl-plugin-gpudirecttcpx-dev:v1.0.16", "r/nri-device-injector@sha256:0"],
+            {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"}, ""),
+    ],
+)  # fmt: skip
+def test_a_node_has_one_plugin_of_nccl(
+    images: list[str], cluster: dict[str, Any], says: str
+) -> None:
+    """The owner's DaemonSets of Google's run on all nodes with these GPUs."""
+    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "gpuDirect": "tcpxo"}
+    keys = {"gpuNetworks": [f"nic-{number}" for number in range(8)], **cluster}
+    own = read(
+        [*POOL, pool], ["gpu-cluster:workloads", {}],
+        *(["gpu-cluster:cluster", key, value] for key, value in keys.items()), stack="on-gke",
+    )  # fmt: skip
+    found = dict(conflicts._nccl_plugins([runs(image) for image in images], own))
+    assert list(found) == (["cluster.ncclPlugin"] if says else [])
+    assert says in "".join(found.values())
+
+
 def test_a_storage_class_that_exists_is_in_the_way() -> None:
     """If the stack would create one of the same name."""
     there = [{"metadata": {"name": name}} for name in ("standard-rwo", "gpu-cluster-filestore")]

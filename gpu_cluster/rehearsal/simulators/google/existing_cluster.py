@@ -14,6 +14,7 @@ from gpu_cluster.rehearsal.simulators.google_inventory import GkeCluster
 _ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """terraform-google-modules/kubernetes-engine, sa.tf, with `grant_registry_access`."""
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+_SEVERAL_NETWORKS = {"enableMultiNetworking": True, "datapathProvider": "ADVANCED_DATAPATH"}
 _UP_SECONDS = 60.0
 
 
@@ -43,7 +44,10 @@ def lay_out(cloud: CloudState, cluster: GkeCluster) -> None:
         "locations": list(cluster.zones),
         "releaseChannel": {"channel": cluster.release_channel},
         "initialClusterVersion": cluster.version,
-        "networkConfig": {"defaultEnablePrivateNodes": cluster.private_nodes},
+        "networkConfig": {
+            "defaultEnablePrivateNodes": cluster.private_nodes,
+            **(_SEVERAL_NETWORKS if cluster.multi_networking else {}),
+        },
         "controlPlaneEndpointsConfig": {
             "dnsEndpointConfig": {"allowExternalTraffic": cluster.dns_access},
             "ipEndpointsConfig": {"enabled": cluster.ip_access},

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpu_cluster.rehearsal.simulators.google.api.call import Call
 from gpu_cluster.rehearsal.simulators.google.compute import (
+    firewalls,
     networks,
     resources,
     routers,
@@ -60,6 +61,14 @@ def _lay_out(cloud: CloudState, network: str, inside: Sequence[Subnetwork]) -> N
             ],
         }
         _insert(cloud, subnetworks, f"projects/{project}/regions/{net.region}/subnetworks", body)
+        if net.internal:
+            body = {
+                "name": f"{net.name}-internal",
+                "network": network,
+                "sourceRanges": [str(net.cidr)],
+                "allowed": [{"IPProtocol": protocol} for protocol in ("tcp", "udp", "icmp")],
+            }
+            _insert(cloud, firewalls, f"projects/{project}/global/firewalls", body)
     if any(subnetwork.out == "firewall" for subnetwork in inside):
         identity = f"projects/{project}/global/routes/{name}-out"
         hop = {"destRange": "0.0.0.0/0", "priority": 900, "nextHopIlb": str(inside[0].cidr[-3])}

@@ -1,0 +1,139 @@
+"""GPUDirect-TCPXO on a GKE cluster whose owner made the networks: jobs use them, by their names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from gpu_cluster.stacks.definition.files import EXAMPLES
+from tests.rehearsal.own_stacks import folder_of
+from tests.rehearsal.test_tcpxo import two_machines
+
+pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
+NAMES = [f"h100-{number}" for number in range(8)]
+
+
+def google_objects(*, plugin: str) -> list[dict[str, Any]]:
+    """What an owner applies: Google's installer of this release, and its device injector."""
+    host = [("library-dir-host", "/home/kubernetes/bin"), ("var-lib", "/var/lib")]
+    injected = [("dev", "/dev"), ("nri", "/var/run/nri")]
+    return [
+        daemon_set("nccl-tcpxo-installer", host,
+                   f"e.example/nccl-plugin-gpudirecttcpx-dev:{plugin}",
+                   "modprobe import-helper; mkdir /dev/aperture_devices; "
+                   "cp -r /var/lib/tcpxo/lib64/. /usr/local/nvidia/lib64"),
+        daemon_set("device-injector", injected, "e.example/nri-device-injector:1"),
+    ]  # fmt: skip
+
+
+def daemon_set(
+    name: str, paths: list[tuple[str, str]], image: str, install: str = ""
+) -> dict[str, Any]:
+    labels = {"k8s-app": name}
+    container = {"name": name, "image": image, "command": ["/bin/sh", "-c"], "args": [install]}
+    pause = {"name": "pause", "image": "registry.k8s.io/pause:3.10"}
+    pod: dict[str, Any] = {
+        "hostNetwork": True, "hostPID": True, "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"},
+        "volumes": [{"name": key, "hostPath": {"path": path}} for key, path in paths],
+        "containers": [pause if install else container],
+        **({"initContainers": [container]} if install else {}),
+    }  # fmt: skip
+    return {
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "spec": {"selector": {"matchLabels": labels},
+                 "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }  # fmt: skip
+
+
+def inventory(*, objects: list[dict[str, Any]], several: bool = True) -> dict[str, Any]:
+    """The sample's cluster, with eight networks for GPUs and their objects."""
+    document: dict[str, Any] = yaml.safe_load((INVENTORIES / "on-gke.yaml").read_text())
+    place = {"project": "my-project", "region": "us-central1", "ranges": {}, "out": "none"}
+    document["subnetworks"] += [
+        {**place, "vpc": f"vpc-{name}", "name": f"sub-{name}", "internal": True,
+         "cidr": f"192.168.{position}.0/24"}
+        for position, name in enumerate(NAMES)
+    ]  # fmt: skip
+    document["cluster"]["multiNetworking"] = several
+    version = {"apiVersion": "networking.gke.io/v1"}
+    reference = {"group": "networking.gke.io", "kind": "GKENetworkParamSet"}
+    made = [
+        item
+        for name in NAMES
+        for item in (
+            {**version, "kind": "GKENetworkParamSet", "metadata": {"name": f"p-{name}"},
+             "spec": {"vpc": f"vpc-{name}", "vpcSubnet": f"sub-{name}", "deviceMode": "NetDevice"}},
+            {**version, "kind": "Network", "metadata": {"name": name},
+             "spec": {"type": "Device", "parametersRef": {**reference, "name": f"p-{name}"}}},
+        )
+    ]  # fmt: skip
+    document["objects"] += [*(made if several else []), *objects]
+    return document
+
+
+@contextmanager
+def rehearsed(folder: Path, document: dict[str, Any], **cluster: Any) -> Iterator[Rehearsal]:
+    """A job on two machines of the cluster that the inventory `document` describes."""
+    text = (EXAMPLES / "Pulumi.on-gke.yaml").read_text()
+    stack = yaml.safe_load(text)
+    reached = dict(stack["config"]["gpu-cluster:cluster"])
+    for key in ("endpoint", "certificateAuthority"):
+        del reached[key]
+    two_machines(stack["config"])
+    stack["config"]["gpu-cluster:cluster"] = {**reached, "gpuNetworks": NAMES, **cluster}
+    (folder / "on-gke.yaml").write_text(yaml.safe_dump(document))
+    source = folder_of("on-gke", folder, yaml.safe_dump(stack))
+    options = SandboxOptions(inventories=folder, job_seconds=2)
+    with Sandbox("on-gke", source=source, folder=folder / "sandbox", options=options) as sandbox:
+        yield Rehearsal(sandbox=sandbox, deadline=180)
+
+
+OWNER = {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "objects"),
+    [({}, []), (OWNER, google_objects(plugin="v1.0.16"))], ids=["stack", "owner"],
+)  # fmt: skip
+def test_a_job_joins_the_owners_networks(
+    tmp_path: Path, cluster: dict[str, Any], objects: list[dict[str, Any]]
+) -> None:
+    """From no node to two and back; a second up changes nothing, and the cluster is as it was."""
+    with rehearsed(tmp_path, inventory(objects=objects), **cluster) as rehearsal:
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        assert rehearsal.sandbox.disturbed() == []
+
+
+def test_a_network_that_does_not_fit_ends_the_preview(tmp_path: Path) -> None:
+    """One that does not exist, by its name, and one for other pods; nothing has been created."""
+    document = inventory(objects=[])
+    found = {(item["kind"], item["metadata"]["name"]): item for item in document["objects"]}
+    found["Network", "h100-3"]["metadata"]["name"] = "other"
+    found["Network", "h100-5"]["spec"]["type"] = "L3"
+    with rehearsed(tmp_path, document) as rehearsal:
+        outcome = rehearsal.sandbox.engine.preview(None)
+        assert not outcome.ok
+        assert any("resource 'h100-3' does not exist" in line for line in outcome.errors)
+        assert any("h100-5 is a Network of type L3" in line for line in outcome.errors)
+        assert rehearsal.sandbox.cloud.list_resources() == []
+
+
+def test_a_cluster_with_one_network_ends_the_preview(tmp_path: Path) -> None:
+    """Before its objects are asked for."""
+    with rehearsed(tmp_path, inventory(objects=[], several=False)) as rehearsal:
+        outcome = rehearsal.sandbox.engine.preview(None)
+        assert any(
+            "gpuPools.train-gpu.gpuDirect: 'tcpxo' needs a cluster whose nodes can have several "
+            "networks, and platform was created without --enable-multi-networking" in line
+            for line in outcome.errors
+        ), outcome.errors
