@@ -139,6 +139,7 @@ def nodes(own: GkeSettings) -> dict[str, Nodes]:
             way=last.capacity_type,
             disk=last.boot_disk,
             gigabytes=last.disk_size_gb,
+            ssd_gib=last.ssd_gib,
             count=pool.pool.bounds[1],
         )
         for name, pool in own.pools.items()

@@ -43,6 +43,11 @@ CPU_QUOTAS = {"n1": "CPUS", "e2": "CPUS"} | {
 """Family of a machine -> the regional quota of its vCPUs: the metrics of the discovery document.
 N1 and E2 share one, and those of newer families count against CPUS_PER_VM_FAMILY, which the API
 does not list; all count against the project's."""
+_SSD_FAMILIES = ("n1", "n2", "g2", "a2")
+FAMILY_SSD_QUOTA = "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY"
+"""Families whose local SSDs count together, in the only such quota on demand of the discovery
+document, and the quota of each other family ("Local SSD per machine family (GB)" of the console).
+No page says which families those are: older ones are taken to be."""
 GLOBAL_CPU_QUOTA = "CPUS_ALL_REGIONS"
 
 
@@ -58,6 +63,8 @@ class Nodes:
     gigabytes: int
     """The size of the boot disk."""
     count: int
+    ssd_gib: int = 0
+    """The size of the local SSDs together."""
 
 
 def needs(
@@ -105,12 +112,16 @@ def needs(
 
 
 def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list[Need]:
-    """A need for each quota of boot disks, and of vCPUs that are bought on demand: a reservation
-    counted its own when it was created, and Spot has another quota if the project asked for it."""
+    """A need for each quota of boot disks, of local SSDs, and of vCPUs that are bought on demand: a
+    reservation counted its own when it was created, and Spot has another quota of vCPUs if the
+    project asked for it."""
     sizes: dict[tuple[str, str, Literal["GB", "vCPUs"]], dict[str, int]] = {}
     for pool, of in nodes.items():
         disks = sizes.setdefault((_DISK_QUOTAS[of.disk], region, "GB"), {})
         disks[pool] = of.gigabytes * of.count
+        if of.ssd_gib and of.way != "reservation":
+            metric = ssd_metric(of.machine.family if of.machine else "", of.way)
+            sizes.setdefault((metric, region, "GB"), {})[pool] = of.ssd_gib * of.count
         if of.machine is None or of.way != "on-demand":
             continue
         cpus = {pool: of.machine.vcpu * of.count}
@@ -127,13 +138,14 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
 def network_needs(
     pools: Mapping[str, ResolvedPool[Any]], *, cluster: str, project: str
 ) -> Iterator[Need]:
-    """The need of the VPC networks that the stack creates, if it creates those between GPUs."""
+    """The needs of the VPC networks that the stack creates, if it creates those between GPUs, and
+    of their subnetworks."""
     between = {name for pool in pools.values() for name in _between(pool)}
-    if between:
+    for quota in ("NETWORKS", "SUBNETWORKS") if between else ():
         yield Need(
-            quota="NETWORKS",
+            quota=quota,
             scope=ALL_REGIONS,
-            unit="VPCs",
+            unit="VPCs" if quota == "NETWORKS" else "subnetworks",
             pools={cluster: 1, "gpuNetworksCidr": len(between)},
             link=f"https://console.cloud.google.com/iam-admin/quotas?project={project}",
         )
@@ -154,6 +166,13 @@ def metric_of(gpu_model: catalog.Accelerator, way: str) -> str:
     """The regional metric for GPUs bought in this way, a value of `capacityType`."""
     preemptible = way in _PREEMPTIBLE
     return gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
+
+
+def ssd_metric(family: str, way: str) -> str:
+    """The regional metric for local SSDs of machines bought in this way."""
+    if way in _PREEMPTIBLE:
+        return "PREEMPTIBLE_LOCAL_SSD_GB"
+    return "LOCAL_SSD_TOTAL_GB" if family in _SSD_FAMILIES else FAMILY_SSD_QUOTA
 
 
 class GoogleQuotas:
@@ -188,8 +207,15 @@ class GoogleQuotas:
             standard = quotas.get(gpu_model.quota_metric)
             if standard is not None and (known is None or not known.limit):
                 return _on_standard_quota(need, known, gpu_model.quota_metric, standard)
+        if need.quota == "PREEMPTIBLE_LOCAL_SSD_GB" and (known is None or not known.limit):
+            return Unknown(
+                reason=f"{need.quota} {'is 0' if known else 'is not listed'}; a project that never "
+                "requested preemptible quota uses that of its other local SSDs: see the link"
+            )
         if known is not None:
             return known
+        if need.quota == FAMILY_SSD_QUOTA:
+            return Unknown(reason="this API does not report the quota of a family: see the link")
         if need.unit != "GPUs":
             return Unknown(reason=f"{need.scope} lists no quota of this name: see the link")
         guessed = (
@@ -205,7 +231,7 @@ class GoogleQuotas:
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs or vCPUs of the cluster's own nodes that count against a need's quota; None if
         unknown, as for disks, of which an instance does not tell the type, and networks."""
-        if need.unit in ("GB", "VPCs"):
+        if need.unit in ("GB", "VPCs", "subnetworks"):
             return None
         instances = self._api.aggregated(
             self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"

@@ -25,7 +25,7 @@ class Need:
     """The cloud's name or code for it."""
     scope: str
     """Its scope, for instance `us-central1` or `all regions`."""
-    unit: Literal["GPUs", "vCPUs", "GB", "VPCs", "addresses"]
+    unit: Literal["GPUs", "vCPUs", "GB", "VPCs", "subnetworks", "addresses"]
     pools: Mapping[str, int]
     """Pool -> units at its `maxNodes`; of a network's quota, name of a resource -> 1."""
     link: str

@@ -16,6 +16,7 @@ import yaml
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
 from gpu_cluster.components.batch.training_args import TrainingArgs
+from gpu_cluster.components.catalog.gke import machine_type
 from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.network_args import EksNetworkArgs
@@ -25,6 +26,7 @@ from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.fallback_args import GkeFallbackArgs
 from gpu_cluster.components.gke.node_account import registry_warnings
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from gpu_cluster.components.gpu.acceptance_args import GpuTestArgs
@@ -149,7 +151,7 @@ def test_google_counts_by_card_market_and_project() -> None:
     }
 
 
-@pytest.mark.parametrize(("direct", "networks"), [("tcpxo", [1 + 8]), (None, [])])
+@pytest.mark.parametrize(("direct", "networks"), [("tcpxo", [1 + 8] * 2), (None, [])])
 def test_networks_between_gpus_count_against_the_projects_quota(
     direct: Any, networks: list[int]
 ) -> None:
@@ -158,10 +160,55 @@ def test_networks_between_gpus_count_against_the_projects_quota(
     pools = {name: ResolvedPool(args=args, pool=args.gpu_pool(name)) for name in "ab"}
     found = [*google_quota.network_needs(pools, cluster="c", project="p")]
     assert [need.units for need in found] == networks
-    for need in found:
-        assert (need.quota, need.scope) == ("NETWORKS", "all regions")
+    for need, name in zip(found, ("NETWORKS", "SUBNETWORKS"), strict=False):
+        assert (need.quota, need.scope) == (name, "all regions")
         unasked = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://localhost:1"))
         assert unasked.own_use(need, "c") is None
+
+
+def test_local_ssds_count_by_market_and_family() -> None:
+    """Those that a pool adds, and those that its machine includes; a reservation has counted its
+    own. Of newer families, and of Spot without a quota of its own, the API does not tell."""
+    nodes = {
+        name: google_quota.Nodes(
+            machine=machine_type(machine), way=way, disk="pd-ssd", gigabytes=1, count=2, ssd_gib=gib
+        )
+        for name, machine, way, gib in [
+            ("t4", "n1-standard-4", "on-demand", 750), ("plain", "n1-standard-4", "on-demand", 0),
+            ("h100", "a3-megagpu-8g", "on-demand", 6000), ("spot", "a3-megagpu-8g", "spot", 6000),
+            ("held", "a3-megagpu-8g", "reservation", 6000),
+        ]
+    }  # fmt: skip
+    found = google_quota.node_needs(nodes, project="p", region=REGION)
+    ssds = {need.quota: need for need in found if "LOCAL_SSD" in need.quota}
+    assert {quota: dict(need.pools) for quota, need in ssds.items()} == {
+        "LOCAL_SSD_TOTAL_GB": {"t4": 1500},
+        "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY": {"h100": 12000},
+        "PREEMPTIBLE_LOCAL_SSD_GB": {"spot": 12000},
+    }
+    listed = {"quotas": [{"metric": "LOCAL_SSD_TOTAL_GB", "limit": 1000, "usage": 375},
+                         {"metric": "PREEMPTIBLE_LOCAL_SSD_GB", "limit": 0}]}  # fmt: skip
+    quotas = google_quota.GoogleQuotas("p", REGION, Mock(get=lambda *_: listed))
+    assert quotas.answer(ssds["LOCAL_SSD_TOTAL_GB"]) == Known(limit=1000, use=375)
+    for name in ("LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY", "PREEMPTIBLE_LOCAL_SSD_GB"):
+        answer = quotas.answer(ssds[name])
+        assert isinstance(answer, Unknown)
+        assert "see the link" in answer.reason
+
+
+def test_capacity_counts_the_local_ssds_of_a_node() -> None:
+    """Of a pool with several, and of a machine that includes them."""
+    t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+    pools = standard(
+        "us-central1-a",
+        t4=GkeGpuNodePoolArgs(**t4, local_storage="block", local_ssd_count=2),
+        h100=GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g"),
+        none=GkeGpuNodePoolArgs(**t4),
+    )
+    cluster = GkeClusterArgs(name="c", location="us-central1-a", authorized_networks=OFFICE)
+    own = GkeSettings(project="p", cluster=cluster, pools=pools)
+    found = {name: of.ssd_gib for name, of in gke_quota.nodes(own).items()}
+    assert found == {"systemPool": 0, "t4": 750, "h100": 6000, "none": 0}
 
 
 def test_reserved_nodes_are_left_out_and_named() -> None:

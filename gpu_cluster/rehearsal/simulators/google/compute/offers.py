@@ -18,6 +18,7 @@ from gpu_cluster.rehearsal.simulators.google.api.call import Call
 from gpu_cluster.rehearsal.simulators.google.api.server import Answer
 from gpu_cluster.rehearsal.simulators.google.compute import instances, resources
 from gpu_cluster.rehearsal.simulators.google.compute.resources import LINK
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import local_ssds, pool_ssds
 from gpu_cluster.rehearsal.simulators.google.errors import not_found
 from gpu_cluster.tools.google_discovery import document
 
@@ -73,16 +74,17 @@ def _project(call: Call) -> dict[str, Any]:
         "quotas": [
             _quota(call, GLOBAL_GPU_QUOTA, None),
             _cpu_quota(call, "CPUS_ALL_REGIONS", None),
-            _network_quota(call),
+            _network_quota(call, "NETWORKS", "compute.networks", 15),
+            _network_quota(call, "SUBNETWORKS", "compute.subnetworks", 275),
         ],
     }
 
 
-def _network_quota(call: Call) -> dict[str, Any]:
+def _network_quota(call: Call, metric: str, token: str, limit: int) -> dict[str, Any]:
     """As in projects whose owner has not asked for more: cloud.google.com/vpc/docs/quota."""
-    place = f"{call.name}/global/networks/"
-    used = [item for item in call.cloud.of("compute.networks") if item.identity.startswith(place)]
-    return {"metric": "NETWORKS", "limit": 15.0, "usage": float(len(used))}
+    place = f"{call.name}/"
+    used = [item for item in call.cloud.of(token) if item.identity.startswith(place)]
+    return {"metric": metric, "limit": float(limit), "usage": float(len(used))}
 
 
 def region_zones(call: Call, name: str) -> list[str]:
@@ -105,6 +107,8 @@ def _region(call: Call, name: str) -> dict[str, Any]:
             *(_quota(call, metric, name) for metric in _metrics()),
             *(_cpu_quota(call, metric, name) for metric in sorted({*_cpu_metrics().values()})),
             *(_disk_quota(call, metric, name) for metric in sorted({*_DISK_METRICS.values()})),
+            _ssd_quota(call, "LOCAL_SSD_TOTAL_GB", name, spot=False),
+            _ssd_quota(call, "PREEMPTIBLE_LOCAL_SSD_GB", name, spot=True),
         ],
     }
 
@@ -143,6 +147,21 @@ def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
         if _DISK_METRICS.get(pool.state["config"]["diskType"]) == metric
         and region_of(pool.state["locations"][0]) == region
     )
+    limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
+    return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _ssd_quota(call: Call, metric: str, region: str, *, spot: bool) -> dict[str, Any]:
+    """Local SSDs. Those of newer families count against LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY, which is
+    not listed."""
+    use = 0
+    for pool in call.cloud.pools():
+        config = pool.state["config"]
+        machine = str(config["machineType"])
+        old = spot or machine.partition("-")[0] in ("n1", "n2", "g2", "a2")
+        bought = bool(config.get("spot") or config.get("flexStart")) == spot
+        if old and bought and region_of(pool.state["locations"][0]) == region:
+            use += pool.nodes * sum(pool_ssds(config)) * local_ssds(machine)[1]
     limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
 
