@@ -104,6 +104,7 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "managed-dranet": ("1.34.1-gke.1829001",),
         # cluster-autoscaler 7d250507, pkg/config/options/tracking/field_dra.go.
         "dra": ("1.34.0-gke.0",),
+        "data-cache": ("1.32.3-gke.1440000",),
         "gpudirect-tcpxo": (
             "1.28.15-gke.3163000",
             "1.29.15-gke.2467000",

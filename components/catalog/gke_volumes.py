@@ -34,6 +34,8 @@ class VolumeClass:
     """The maximum size in GiB."""
     fails_below_gib: int = 1
     """The size in GiB below which a claim fails."""
+    cached: bool = False
+    """Whether local SSDs of the node are its cache (GKE Data Cache)."""
     no_sizes: tuple[int, int] | None = None
     """The GiB above which a claim gets the second size."""
 
@@ -102,6 +104,8 @@ STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
         # docs.cloud.google.com/compute/docs/disks/hyperdisks: Hyperdisk Balanced has at least 4
         # GiB.
         "gpu-cluster-hyperdisk": _disk("hyperdisk-balanced", 4),
+        "gpu-cluster-data-cache": replace(_disk("pd-balanced"), cached=True),
+        "gpu-cluster-hyperdisk-data-cache": replace(_disk("hyperdisk-balanced", 4), cached=True),
         "gpu-cluster-filestore": _files("standard"),
         "gpu-cluster-filestore-ssd": _files("premium"),
         "gpu-cluster-filestore-zonal": _files("zonal"),
@@ -118,10 +122,12 @@ def volume_class(name: str | None) -> VolumeClass | None:
     return STACK_CLASSES.get(name or "") or GKE_CLASSES.get(name or DEFAULT_CLASS)
 
 
-def unattachable(disks: Collection[str]) -> tuple[str, ...]:
+def unattachable(disks: Collection[str], *, cache: bool = False) -> tuple[str, ...]:
     """The classes (an empty name is the default one) whose disks nodes cannot attach. `disks`: the
-    types that they can."""
+    types that they can. `cache`: whether they have local SSDs for Data Cache."""
     classes = {"": GKE_CLASSES[DEFAULT_CLASS], **GKE_CLASSES, **STACK_CLASSES}
     return tuple(
-        name for name, row in classes.items() if row.driver == DISKS and row.kind not in disks
+        name
+        for name, row in classes.items()
+        if row.driver == DISKS and (row.kind not in disks or (row.cached and not cache))
     )

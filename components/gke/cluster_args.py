@@ -22,6 +22,7 @@ from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, Order, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
+from .data_cache_args import GkeDataCacheArgs
 from .maintenance_args import GkeMaintenanceArgs
 from .network_args import GkeNetworkArgs
 
@@ -347,6 +348,10 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     ] = "balanced"
     """When GKE removes nodes: after 10 minutes with little load (`balanced`), or sooner, with pods
     placed on the fullest nodes (`optimize-utilization`)."""
+    data_cache: GkeDataCacheArgs | None = None
+    """The cache of disks of claims with `storageClass: gpu-cluster-data-cache`, or
+    `gpu-cluster-hyperdisk-data-cache` on machines that attach only Hyperdisk: local SSDs of nodes
+    whose pool has `dataCacheCount`."""
     managed_prometheus: Annotated[
         bool, Sent("Cluster monitoringConfig.managedPrometheus.enabled")
     ] = True

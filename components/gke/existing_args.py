@@ -24,6 +24,7 @@ from .cluster_args import (
     unknown_location,
 )
 from .cpu_pool_args import GkeCpuPoolArgs, replaced
+from .data_cache_args import GkeDataCacheArgs
 from .network_args import VPC, check_host, network_path
 from .sign_in import PROJECT
 
@@ -122,6 +123,10 @@ class GkeExistingClusterArgs(Checked):
     """Pools without GPUs, by name: for data loading, Ray heads or gateways. Your own pods select
     one by the label `gpu-cluster/pool`; those of the stack run in GPU pools. In a regional cluster,
     each must name its zones."""
+    data_cache: GkeDataCacheArgs | None = None
+    """The cache of disks of claims with `storageClass: gpu-cluster-data-cache`, or
+    `gpu-cluster-hyperdisk-data-cache` on machines that attach only Hyperdisk: local SSDs of nodes
+    whose pool has `dataCacheCount`."""
     gpu_networks: Annotated[
         Sequence[Annotated[str, _NETWORK]],
         UNIQUE,

@@ -125,7 +125,10 @@ def _gpu_node_config(
         "machine_type": args.machine_type,
         "disk_size_gb": args.disk_size_gb,
         "disk_type": args.boot_disk,
-        "ephemeral_storage_local_ssd_config": {"local_ssd_count": args.ssds}
+        "ephemeral_storage_local_ssd_config": {
+            "local_ssd_count": args.pod_ssds,
+            "data_cache_count": args.data_cache_count,
+        }
         if args.local_storage == "ephemeral"
         else None,
         "local_nvme_ssd_block_config": {"local_ssd_count": args.ssds}

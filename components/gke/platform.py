@@ -160,6 +160,11 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         # GKE refuses pods that name a network before it exists.
         cluster = replace(cluster, ready=[*cluster.ready, networks])
     declare_storage(
-        runs, args=args.network, network=network, project=settings.project, cluster=cluster
+        runs,
+        args=args.network,
+        network=network,
+        project=settings.project,
+        cluster=cluster,
+        cache=args.data_cache.parameters if args.data_cache else None,
     )
     return cluster

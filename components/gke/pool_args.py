@@ -79,9 +79,10 @@ _FLEX_SECONDS = Range(catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
 
-def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
-    """The fields of a `GpuPool` with this machine that concern the disks of claims."""
-    classes = gke_volumes.unattachable(machine.features.attachable)
+def attachable_classes(machine: catalog.MachineType, *, cache: bool = False) -> dict[str, Any]:
+    """The fields of a `GpuPool` with this machine that concern the disks of claims. `cache`:
+    whether it has local SSDs for Data Cache."""
+    classes = gke_volumes.unattachable(machine.features.attachable, cache=cache)
     return {
         "unattachable": classes,
         "attachable": gke_volumes.HYPERDISK_CLASS if "" in classes else None,
@@ -327,6 +328,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """How many local SSDs, mostly of 375 GiB, a node has; by default, the only number that the
     machine type can have. N1, and A2 with one, two or four A100 40GB, have several."""
+    data_cache_count: Annotated[
+        int | None,
+        Ge(1),
+        not_in_classes("compute classes have no field for Data Cache"),
+        OnChange("GPU pool"),
+        only(local_storage="ephemeral")(
+            "divides the local SSDs of localStorage: ephemeral; set that, or drop the key"
+        ),
+        Fits("{!r} is not possible with {machine_type}"),
+        Sent("NodePool nodeConfig.ephemeralStorageLocalSsdConfig.dataCacheCount"),
+    ] = None
+    """How many of the node's local SSDs are the cache of disks that pods mount (GKE Data Cache),
+    with `cluster.dataCache`; the others are the disk of pods."""
     image_streaming: Annotated[
         bool | None,
         OnChange(kept("set it to false to turn it off")),
@@ -450,6 +464,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             if self.local_storage is None:
                 raise refuse(key)("needs localStorage; drop the key, or set localStorage")
             return self.machine.ssd_choices
+        if key == "dataCacheCount":
+            # With 0 for pods, GKE gives them all local SSDs that the machine includes
+            # (google.container.v1 EphemeralStorageLocalSsdConfig).
+            return Range(1, self.ssds - bool(self.machine.local_ssds))
         if key == "gpuDirect":
             if reason := self.machine.without_gpu_direct:
                 raise refuse(key)(
@@ -564,6 +582,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     def pool_ssd_count(self) -> int | None:
         """How many local SSDs the node pool asks for; None if it leaves them to GKE."""
         return self.ssds if self.local_storage else None
+
+    @property
+    def pod_ssds(self) -> int:
+        """How many of a node's local SSDs are the disk of its pods."""
+        return 0 if self.local_storage == "block" else self.ssds - (self.data_cache_count or 0)
 
     @property
     def ssd_gib(self) -> int:
@@ -795,6 +818,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
         if self.device_plugin == "dra":
             needs["devicePlugin", "dra"] = catalog.FIRST_VERSIONS["dra"]
+        if self.data_cache_count:
+            needs["dataCacheCount", "Data Cache"] = catalog.FIRST_VERSIONS["data-cache"]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
                 return key, f"{what} needs GKE {' or '.join(first)}"
@@ -821,8 +846,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
-            disk_mib=room.gke_ssds(self.ssds, self.ssd_gib)
-            if self.ssds and self.local_storage != "block"
+            disk_mib=room.gke_ssds(self.pod_ssds, self.ssd_gib * self.pod_ssds // self.ssds)
+            if self.pod_ssds
             else room.gke_disk(self.disk_size_gb, image),
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
@@ -859,7 +884,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             fabric=self._fabric,
             # Both GKE's and NVIDIA's plugin give containers the driver's libraries too.
             driver_directory=names.GKE_DRIVER_DIRECTORY if self.device_plugin != "none" else None,
-            **attachable_classes(self.machine),
+            **attachable_classes(self.machine, cache=bool(self.data_cache_count)),
         )
 
     @property

@@ -91,7 +91,9 @@ class GkeSettings:
         """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
         cluster = self.cluster
         group = cluster.security_group if isinstance(cluster, GkeClusterArgs) else ""
-        return access(cluster.network, security_group=group)
+        missing = "needs cluster.dataCache, with the size of the cache; set it"
+        no_cache = missing if cluster.data_cache is None else ""
+        return access(cluster.network, security_group=group, no_cache=no_cache)
 
 
 def resolve(

@@ -1,6 +1,6 @@
 """StorageClasses that a stack's claims on GKE name and GKE does not provide."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import pulumi
 import pulumi_gcp as gcp
@@ -19,9 +19,10 @@ def declare_storage(
     network: pulumi.Input[str],
     project: str,
     cluster: Cluster,
+    cache: Mapping[str, str] | None = None,
 ) -> None:
     """Creates the classes that the stack's claims name and GKE does not provide, if there are any.
-    `network`: the cluster's, as `projects/...`."""
+    `network`: the cluster's, as `projects/...`; `cache`: the parameters of cached disks."""
     if classes := runs.storage_classes & catalog.STACK_CLASSES.keys():
         GkeStorage(
             "storage",
@@ -30,6 +31,7 @@ def declare_storage(
             network=network,
             project=project,
             cluster=cluster,
+            cache=cache or {},
             opts=cluster.component_options,
         )
 
@@ -46,6 +48,7 @@ class GkeStorage(pulumi.ComponentResource):
         network: pulumi.Input[str],
         project: str,
         cluster: Cluster,
+        cache: Mapping[str, str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`classes`: keys of the catalog's `STACK_CLASSES`; `network`: `projects/...`."""
@@ -69,7 +72,11 @@ class GkeStorage(pulumi.ComponentResource):
                 class_name,
                 metadata={"name": class_name},
                 provisioner=volume.driver,
-                parameters={**volume.parameters, **(_in_network(args, network) if files else {})},
+                parameters={
+                    **volume.parameters,
+                    **(_in_network(args, network) if files else {}),
+                    **(cache if volume.cached else {}),
+                },
                 # A volume is created in the zone of its pod, which is not known before the pod is
                 # scheduled.
                 volume_binding_mode="WaitForFirstConsumer",

@@ -22,9 +22,10 @@ def access(
     *,
     autopilot: bool = False,
     security_group: str | None,
+    no_cache: str = "",
 ) -> Access:
     """Access to a cluster in this network, and that of the stack's pods. `security_group`: empty
-    if only the cluster's owner knows it."""
+    if only the cluster's owner knows it. `no_cache`: why no disk can have a cache."""
     limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
         emails=True,
@@ -41,19 +42,19 @@ def access(
             # Also shows folders that exist only in the names of objects.
             attributes={"mountOptions": "implicit-dirs"},
         ),
-        classes=_classes(network),
+        classes=_classes(network, no_cache),
     )
 
 
-def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
+def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs, no_cache: str) -> VolumeClasses:
     """The StorageClasses for a cluster in this network."""
     every = {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}
     disks = [name for name, row in every.items() if row.driver == catalog.DISKS]
     most = {name: row.most_gib for name, row in every.items()}
     least = {name: row.fails_below_gib for name, row in every.items()}
-    refused: dict[str, str] = {}
+    refused = {name: no_cache for name, row in every.items() if row.cached and no_cache}
     if isinstance(network, GkeExistingNetworkArgs) and network.vpc is None:
-        refused = {
+        refused |= {
             name: "puts the file system into a VPC network that the stack does not know; set "
             "cluster.network.vpc to the cluster's network"
             for name, row in every.items()
@@ -67,7 +68,7 @@ def _classes(network: GkeNetworkArgs | GkeExistingNetworkArgs) -> VolumeClasses:
             for name, row in catalog.STACK_CLASSES.items()
             if row.driver == catalog.FILESTORE
         }
-        refused = {
+        refused |= {
             name: "puts the file system into the VPC network default, where the cluster's nodes "
             f"cannot reach it; use {instead[row.kind]}, which this stack creates for the "
             "cluster's network"

@@ -47,7 +47,11 @@ class GkeAutopilotSettings:
     def access(self) -> Access:
         """Roles in the project, Cloud Storage buckets, and classes for disks and Filestore."""
         return access(
-            self.cluster.network, autopilot=True, security_group=self.cluster.security_group
+            self.cluster.network,
+            autopilot=True,
+            security_group=self.cluster.security_group,
+            no_cache="needs local SSDs for Data Cache, which only nodes of GKE Standard have; "
+            "choose another class",
         )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster.components.catalog import room
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.immutable import POOL
 from gpu_cluster.components.gke.network_args import GkeNetworkArgs
@@ -118,6 +119,11 @@ SSDS = "nodeConfig.ephemeralStorageLocalSsdConfig"
          {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 4}}, False),
         ({"machine_type": "a3-highgpu-8g", "local_storage": "block"},
          {"localNvmeSsdBlockConfig": {"localSsdCount": 16}}, False),
+        ({"machine_type": "a2-highgpu-1g", "local_storage": "ephemeral", "local_ssd_count": 4,
+          "data_cache_count": 4},
+         {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 0, "dataCacheCount": 4}}, False),
+        ({"machine_type": "a3-highgpu-8g", "local_storage": "ephemeral", "data_cache_count": 2},
+         {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 14, "dataCacheCount": 2}}, False),
         ({"machine_type": "a3-highgpu-8g"}, {}, True),
     ],
 )  # fmt: skip
@@ -129,6 +135,19 @@ def test_gke_uses_local_ssds_as_the_pool_says(
     config = declared.inputs["nodeConfig"]
     assert {key: config[key] for key in config if "Ssd" in key} == sent
     assert (SSDS in declared.ignore_changes) is ignored
+
+
+def test_local_ssds_for_data_cache_are_no_disk_of_pods() -> None:
+    """Only such nodes attach disks of the classes with a cache."""
+    ssds: dict[str, Any] = {"machine_type": "a2-highgpu-1g", "local_storage": "ephemeral"}
+    pools = [
+        GkeGpuNodePoolArgs(**ssds, local_ssd_count=4, data_cache_count=count).gpu_pool("a")
+        for count in (None, 2, 4)
+    ]
+    assert [pool.disk_mib for pool in pools] == [
+        room.gke_ssds(4, 1500), room.gke_ssds(2, 750), room.gke_disk(100, "cos"),
+    ]  # fmt: skip
+    assert ["gpu-cluster-data-cache" in pool.unattachable for pool in pools] == [True, False, False]
 
 
 def test_a_pool_of_a_zonal_cluster_goes_where_its_gpu_is() -> None:

@@ -91,6 +91,36 @@ def test_local_ssds_hold_a_large_pod(tmp_path: Path, scaler: str) -> None:
     nothing_stays(rehearsal)
 
 
+def cached(config: dict[str, Any]) -> None:
+    """A job with a disk, and local SSDs as its cache."""
+    on_gke()(config)
+    config["gpu-cluster:gpuPools"]["train-gpu"] |= {"localSsdCount": 4, "dataCacheCount": 2}
+    config["gpu-cluster:cluster"]["dataCache"] = {"size": "700Gi"}
+    claim = {"size": "1Ti", "storageClass": "gpu-cluster-data-cache"}
+    config["gpu-cluster:volumeClaims"] = {"data": claim}
+    config["gpu-cluster:batch"] = {"deletionProtection": False}
+    job = config["gpu-cluster:workloads"]["train"]
+    job["volumes"] = {"data": {"claim": "data", "mountPath": "/data"}}
+
+
+def test_a_disk_has_a_cache_on_local_ssds(rehearse: Rehearse) -> None:
+    """Two of four, from no node; the job still has more disk than the boot disk."""
+    rehearsal = rehearse(configured(cached), stack="train-gke", deadline=180)
+    assert rehearsal.failures == []
+
+
+def test_a_disk_without_a_cache_on_its_node_is_not_mounted(rehearse: Rehearse) -> None:
+    """The settings promise two local SSDs for it, and the node pool has none."""
+    forgotten = changed(
+        "gcp:container/nodePool:NodePool",
+        'ssds = props["node_config"]["ephemeral_storage_local_ssd_config"]; '
+        'ssds["data_cache_count"] = None; ssds["local_ssd_count"] = 4',
+        name="train-gpu",
+    )
+    rehearsal = rehearse(configured(cached), forgotten, stack="train-gke", deadline=60)
+    assert any("Error setting up cache" in line for line in said(rehearsal)), said(rehearsal)
+
+
 def test_a_boot_disk_does_not_hold_it(rehearse: Rehearse) -> None:
     """The settings promise the local SSDs, and the node pool requests none."""
     moved = (

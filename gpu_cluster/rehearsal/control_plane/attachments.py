@@ -321,7 +321,9 @@ def volume(request: Wanted, handle: str, claim: Object, zone: str) -> dict[str, 
             "storageClassName": _class(claim),
             "claimRef": {"namespace": namespace, "name": name, "uid": request.uid,
                          "apiVersion": "v1", "kind": "PersistentVolumeClaim"},
-            "csi": {"driver": driver, "volumeHandle": volume_id},
+            "csi": {"driver": driver, "volumeHandle": volume_id, "volumeAttributes": {
+                key: value for key, value in request.parameters.items() if "data-cache" in key
+            }},
             **affinity,
         },
     }  # fmt: skip

@@ -231,6 +231,40 @@ def test_a_disk_is_attached_to_machines_that_take_its_type(
 
 
 @pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"size": "200Gi", "mode": "writeback"}, ""),
+        ({"size": "200Gi"}, ""),
+        ({"size": "200G"}, "data-cache-size 200G is not a number of Gi"),
+        ({"size": "200Gi", "mode": "readonly"}, "data-cache-mode readonly is not writethrough"),
+        ({"mode": "writeback"}, "data-cache-mode needs data-cache-size"),
+    ],
+)
+def test_a_disk_has_a_cache_by_its_class(parameters: dict[str, str], says: str) -> None:
+    """Of whole GiB, in two modes."""
+    given = {f"data-cache-{key}": value for key, value in parameters.items()}
+    disk = Wanted(uid="d1", kind="disk", name="default/d", driver=DISKS, parameters=given)
+    found = GoogleStack.with_cluster().cloud.why_not_provisioned(disk)
+    assert says in found
+    assert bool(found) is bool(says)
+
+
+@pytest.mark.parametrize(
+    ("ssds", "size", "mounted"), [("1", "375Gi", True), ("1", "376Gi", False), ("", "1Gi", False)]
+)
+def test_a_cache_is_on_local_ssds_of_the_node(ssds: str, size: str, mounted: bool) -> None:
+    """Which the node pool has for Data Cache."""
+    stack = GoogleStack.with_cluster()
+    disk = Wanted(uid="d1", kind="disk", name="default/d", driver=DISKS)
+    handle = stack.cloud.attach([disk])["d1"].partition(":")[2]
+    asked = mount(DISKS, handle, "n1-standard-4")
+    labels = {"cloud.google.com/gke-data-cache-disk": ssds} if ssds else {}
+    asked = replace(asked, attributes={"data-cache-size": size},
+                    node_labels={**asked.node_labels, **labels})  # fmt: skip
+    assert ("Error setting up cache" in stack.cloud.why_not_mounted(asked)) is not mounted
+
+
+@pytest.mark.parametrize(
     ("user", "group", "denied"), [(0, None, False), (1000, None, True), (1000, 1000, False)]
 )
 def test_a_new_file_system_is_roots(user: int, group: int | None, denied: bool) -> None:

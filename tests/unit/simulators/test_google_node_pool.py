@@ -1,6 +1,7 @@
 import threading
 import typing
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -336,6 +337,9 @@ def test_families_do_not_boot_from_every_disk(machine: str, disk: str) -> None:
         ({}, 43, None),
         ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 2}}, 588, "ephemeral-storage-local"),
         ({"localNvmeSsdBlockConfig": {"localSsdCount": 2}}, 43, "local-nvme"),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 2, "dataCacheCount": 2}}, 588,
+         "ephemeral-storage-local"),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 0, "dataCacheCount": 2}}, 43, None),
         ({"machineType": "a3-highgpu-2g"}, 1227, "ephemeral-storage-local"),
         ({"machineType": "a3-highgpu-2g", "localNvmeSsdBlockConfig": {"localSsdCount": 4}}, 43,
          "local-nvme"),
@@ -349,6 +353,22 @@ def test_pods_have_the_local_ssds_that_back_ephemeral_storage(
     assert int(node.capacity["ephemeral-storage"]) // 2**30 == gib
     found = [key for key in node.labels if key.startswith("cloud.google.com/gke-") and "ssd" in key]
     assert found == ([f"cloud.google.com/gke-{label}-ssd"] if label else [])
+
+
+@pytest.mark.parametrize(
+    ("machine", "pods", "cache", "refused"),
+    [("n1-standard-4", 2, 2, False), ("n1-standard-4", 8, 1, True), ("n1-standard-4", 0, 2, False),
+     ("a3-highgpu-2g", 2, 2, False), ("a3-highgpu-2g", 4, 2, True), ("a3-highgpu-2g", 0, 4, True)],
+)  # fmt: skip
+def test_local_ssds_for_data_cache_count_with_the_others(
+    machine: str, pods: int, cache: int, *, refused: bool
+) -> None:
+    """With none for pods, GKE gives them all that a machine includes."""
+    ssds = {"localSsdCount": pods, "dataCacheCount": cache}
+    pool = {"config": {"machineType": machine, "ephemeralStorageLocalSsdConfig": ssds}}
+    assert machine_families.ssd_labels(pool)["cloud.google.com/gke-data-cache-disk"] == str(cache)
+    with pytest.raises(ApiError, match="should be one of") if refused else nullcontext():
+        machine_families.check_ssds(pool)
 
 
 @pytest.mark.parametrize(

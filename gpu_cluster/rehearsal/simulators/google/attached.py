@@ -8,7 +8,8 @@ simulated: target pools and certificates, which do not block any deletion.
 
 import ipaddress
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.components.catalog.gke import region_of
@@ -16,7 +17,7 @@ from gpu_cluster.rehearsal.simulators.cloud import Mount, Wanted, storage_class
 from gpu_cluster.rehearsal.simulators.google.attached_http import Place, firewall
 from gpu_cluster.rehearsal.simulators.google.attached_http import resources as http_resources
 from gpu_cluster.rehearsal.simulators.google.compute.resources import LINK, new
-from gpu_cluster.rehearsal.simulators.google.container.machine_families import attaches
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import attaches, local_ssds
 from gpu_cluster.rehearsal.simulators.google.resource import CloudResource
 
 Resources = dict[str, CloudResource]
@@ -124,6 +125,8 @@ def why_not_provisioned(resources: Resources, cluster: CloudResource, request: W
     from Service Usage.
     """
     if request.driver != _FILES:
+        if wrong := _wrong_cache(request.parameters):
+            return f"rpc error: code = InvalidArgument desc = {wrong}"
         if (request.gib or 0) <= _MOST_DISK_GIB:
             return ""
         return (
@@ -200,6 +203,15 @@ def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) 
             "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
             f"the instance is in {instance.depends_on[0]}, and the node is not"
         )
+    if size := mount.attributes.get("data-cache-size"):
+        ssds = int(mount.node_labels.get(_CACHE, "0"))
+        gib = ssds * local_ssds(mount.node_labels.get(_MACHINE, ""))[1]
+        if int(size.removesuffix("Gi")) > gib:
+            return (
+                f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
+                f"Internal desc = Error setting up cache: a cache of {size}, and the node has "
+                f"{gib} GiB of local SSDs for Data Cache"
+            )
     zone, place = disk_zone(resources, mount.handle), mount.node_labels.get(_ZONE)
     if zone and place and zone != place:
         return (
@@ -218,6 +230,18 @@ def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) 
     return _not_permitted(mount)
 
 
+def _wrong_cache(parameters: Mapping[str, str]) -> str:
+    """What is wrong with a class's parameters of Data Cache: kubernetes-sigs/gcp-compute-
+    persistent-disk-csi-driver, pkg/parameters/parameters.go."""
+    size, mode = (parameters.get(f"data-cache-{key}") for key in ("size", "mode"))
+    if mode not in (None, "writethrough", "writeback"):
+        return f"data-cache-mode {mode} is not writethrough or writeback"
+    if size is not None and not re.fullmatch("[1-9][0-9]*Gi", size):
+        return f"data-cache-size {size} is not a number of Gi"
+    return "data-cache-mode needs data-cache-size" if mode and not size else ""
+
+
+_CACHE = "cloud.google.com/gke-data-cache-disk"
 _MACHINE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
 

@@ -18,7 +18,11 @@ from gpu_cluster.rehearsal.simulators.google.api.call import Call
 from gpu_cluster.rehearsal.simulators.google.api.server import Answer
 from gpu_cluster.rehearsal.simulators.google.compute import instances, resources
 from gpu_cluster.rehearsal.simulators.google.compute.resources import LINK
-from gpu_cluster.rehearsal.simulators.google.container.machine_families import local_ssds, pool_ssds
+from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
+    cache_ssds,
+    local_ssds,
+    pool_ssds,
+)
 from gpu_cluster.rehearsal.simulators.google.errors import not_found
 from gpu_cluster.tools.google_discovery import document
 
@@ -161,7 +165,8 @@ def _ssd_quota(call: Call, metric: str, region: str, *, spot: bool) -> dict[str,
         old = spot or machine.partition("-")[0] in ("n1", "n2", "g2", "a2")
         bought = bool(config.get("spot") or config.get("flexStart")) == spot
         if old and bought and region_of(pool.state["locations"][0]) == region:
-            use += pool.nodes * sum(pool_ssds(config)) * local_ssds(machine)[1]
+            ssds = sum(pool_ssds(config)) + cache_ssds(config)
+            use += pool.nodes * ssds * local_ssds(machine)[1]
     limit = call.cloud.faults.quota.get(metric, _DISK_LIMIT)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
 

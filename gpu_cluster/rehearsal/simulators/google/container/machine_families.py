@@ -64,34 +64,43 @@ def pool_ssds(config: Mapping[str, Any]) -> tuple[int, int]:
     return pods or (0 if devices else local_ssds(str(config["machineType"]))[0]), devices
 
 
+def cache_ssds(config: Mapping[str, Any]) -> int:
+    """How many local SSDs the nodes of a `NodeConfig` have for Data Cache."""
+    return int((config.get("ephemeralStorageLocalSsdConfig") or {}).get("dataCacheCount") or 0)
+
+
 def check_ssds(pool: Mapping[str, Any]) -> None:
     """Raises ApiError for local SSDs that the machine cannot have. The message is Compute Engine's
     (magic-modules pull request 9180, of a template); of two uses, that which GKE has for an older
     field (terraform-google-kubernetes-engine pull request 902)."""
     config = pool["config"]
     machine, (pods, devices) = str(config["machineType"]), pool_ssds(config)
-    cached = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("dataCacheCount")
-    if cached or config.get("localSsdCount") or config.get("ephemeralStorageConfig"):
-        raise ApiError(501, "a rehearsal simulates neither Data Cache nor older uses of local SSDs")
+    cached = cache_ssds(config)
+    if config.get("localSsdCount") or config.get("ephemeralStorageConfig"):
+        raise ApiError(501, "a rehearsal simulates no older uses of local SSDs")
     if pods and devices:
         raise bad_request(
             "Can not use local SSDs as volumes when using ephemeral storage backed by local SSDs."
         )
     always, counts = local_ssds(machine)[0], ssd_counts(machine)
     allowed = counts if always else [0, *counts]
-    if pods + devices not in allowed:
+    if (requested := pods + devices + cached) not in allowed:
         raise bad_request(
             f"Number of local SSDs for an instance of type {machine} should be one of {allowed}, "
-            f"while [{pods + devices}] is requested."
+            f"while [{requested}] is requested."
         )
 
 
 def ssd_labels(pool: Mapping[str, Any]) -> dict[str, str]:
     """docs.cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd and
-    local-ssd-raw; the first also in the autoscaler's labels/system_labels.go."""
+    local-ssd-raw; the first also in the autoscaler's labels/system_labels.go, and that of Data
+    Cache in kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pkg/constants."""
     names = ("gke-ephemeral-storage-local-ssd", "gke-local-nvme-ssd")
     counts = zip(names, pool_ssds(pool["config"]), strict=True)
-    return {f"cloud.google.com/{name}": "true" for name, count in counts if count}
+    cached = cache_ssds(pool["config"])
+    return {f"cloud.google.com/{name}": "true" for name, count in counts if count} | (
+        {"cloud.google.com/gke-data-cache-disk": str(cached)} if cached else {}
+    )
 
 
 def memory_gib(machine: MachineType) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpu_cluster.components.catalog.gke import ACCELERATORS, machine_type, region_of
 from gpu_cluster.rehearsal.simulators.google.container.machine_families import (
+    cache_ssds,
     local_ssds,
     pool_ssds,
 )
@@ -119,7 +120,7 @@ def _machine(row: Reservation) -> str:
 
 def _wanted(state: Mapping[str, Any]) -> str:
     machine, found = state["config"]["machineType"], accelerator_of(state)
-    ssds = sum(pool_ssds(state["config"])) - local_ssds(machine)[0]
+    ssds = sum(pool_ssds(state["config"])) + cache_ssds(state["config"]) - local_ssds(machine)[0]
     if found and found[0].machine_family == "n1":
         return _described(machine, found[1], found[0].name, ssds)
     return _described(machine, 0, "", ssds)
