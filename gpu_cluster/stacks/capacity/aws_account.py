@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import botocore.exceptions
 
@@ -231,7 +231,8 @@ def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
         if pool.args.disk_snapshot_id is None:
             continue
         about, snapshot = f"gpuPools.{name}.diskSnapshotId", text(pool.args.disk_snapshot_id)
-        size, reason, word = pool.args.disk_size_gb, "", "wrong"
+        size, reason = pool.args.disk_size_gb, ""
+        word: Literal["wrong", "unknown"] = "wrong"
         try:
             (row,) = ec2.describe_snapshots(SnapshotIds=[snapshot])["Snapshots"]
         except Exception as error:

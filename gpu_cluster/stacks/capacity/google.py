@@ -125,8 +125,8 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
         if of.machine is None or of.way != "on-demand":
             continue
         cpus = {pool: of.machine.vcpu * of.count}
-        if (metric := CPU_QUOTAS.get(of.machine.family)) is not None:
-            sizes.setdefault((metric, region, "vCPUs"), {}).update(cpus)
+        if (of_family := CPU_QUOTAS.get(of.machine.family)) is not None:
+            sizes.setdefault((of_family, region, "vCPUs"), {}).update(cpus)
         sizes.setdefault((GLOBAL_CPU_QUOTA, ALL_REGIONS, "vCPUs"), {}).update(cpus)
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
     return [
