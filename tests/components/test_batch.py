@@ -285,9 +285,9 @@ def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
 CLAIMED = dataclasses.replace(TRAIN, device_class="gpu.nvidia.com", device_plugin=False)
 
 
-def claiming(pools: list[str]) -> Recording:
+def claiming(pools: list[str], **queues: QueueArgs) -> Recording:
     """A queue over these of two pools, of which pods of `train` claim their GPUs."""
-    args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=pools)})
+    args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=pools)} if pools else queues)
     other = dataclasses.replace(SHARED, sharing=None)
     return record(lambda: declared(args, {}, cluster([CLAIMED, other])))
 
@@ -314,6 +314,27 @@ def test_kueue_counts_claimed_gpus_for_a_queue_of_such_a_pool(pools: list[str]) 
         assert "DynamicResourceAllocation" not in config["featureGates"]
         assert mappings is None
         assert not needed & reads
+
+
+@pytest.mark.parametrize(
+    ("gpus", "requested", "claimed"),
+    [({"train": 8}, "0", "8"), ({"train": 8, "shared": 4}, "4", "8"), ({"shared": 4}, "4", "0")],
+)
+def test_a_team_claims_no_more_than_its_gpus(
+    gpus: dict[str, int], requested: str, claimed: str
+) -> None:
+    """Of its own pools, and no partitions; its pods may be on GPU nodes with a claim."""
+    teams = {"a": TeamArgs(members=["user:ada"], gpus=gpus)}
+    recording = claiming([], **team_queues(teams, {"a": ((), ("ada",))}))
+    assert recording.one("kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"] == {
+        "requests.nvidia.com/gpu": requested,
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": claimed,
+        "mig.nvidia.com.deviceclass.resource.k8s.io/devices": "0",
+    }
+    policy = of(recording, "ValidatingAdmissionPolicy", "team-a-queue").inputs["spec"]
+    (rule,) = (one for one in policy["validations"] if "selects or tolerates" in one["message"])
+    assert "size(pod.?resourceClaims.orValue([])) > 0" in rule["expression"]
+    assert "or a ResourceClaim" in rule["message"]
 
 
 @pytest.mark.parametrize("topology", [False, True])

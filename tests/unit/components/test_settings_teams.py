@@ -222,6 +222,22 @@ def test_a_service_in_a_teams_namespace_counts_against_its_quota() -> None:
     assert line.endswith("or raise teams.vision.gpus")
 
 
+@pytest.mark.parametrize(("shared", "taken"), [(False, 6), (True, 2)])
+def test_gpus_that_pods_share_count_once(shared: bool, taken: int) -> None:
+    """However many of them there are."""
+    values = values_of("onprem")
+    pools = {"gpus": {**values["gpu-cluster:gpuPools"]["gpus"], "devicePlugin": "dra"}}
+    service = {"pool": "gpus", "image": "a.example/b:1", "port": 80, "gpus": 2, "replicas": 3}
+    values |= {
+        "gpu-cluster:gpuPools": pools,
+        "gpu-cluster:workloads": {},
+        "gpu-cluster:teams": {"vision": {"members": ["user:ada"], "gpus": {"gpus": 8}}},
+        "gpu-cluster:services": {"chat": {**service, "namespace": "vision", "sharedGpus": shared}},
+    }
+    (line,) = (warning for warning in warnings(read(values)) if "quota counts" in warning)
+    assert f"its pods take {taken} of the 8 GPUs" in line
+
+
 JOB = {
     "pool": "train-gpu", "nodes": 1, "image": "i:1", "command": ["a"], "namespace": "research",
     "queue": "research",
