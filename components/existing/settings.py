@@ -72,10 +72,13 @@ def _overlaps(pools: Mapping[str, ExistingGpuPoolArgs]) -> Iterator[tuple[str, s
 
 
 def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> None:
-    """Refuses two pools of the same nodes with different numbers of GPUs."""
+    """Refuses two pools of the same nodes with different numbers of GPUs, or of which one has the
+    DRA driver: a second one there, or the device plugin, would give its GPUs away too."""
     refusals = Refusals()
     for name, other in _overlaps(pools):
-        if pools[name].gpus_per_node != pools[other].gpus_per_node:
+        both = (pools[name], pools[other])
+        same = len({pool.gpus_per_node for pool in both}) == 1
+        if not same or any(pool.device_plugin == "dra" for pool in both):
             refusals.add(
                 refuse((f"{NAMESPACE}:gpuPools", name, "nodeSelector"))(
                     f"selects nodes that pool {other} selects too",
