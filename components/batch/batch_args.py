@@ -243,7 +243,7 @@ class BatchArgs(Checked):
         if asked.uncounted:
             raise refuse(asked.uncounted)(
                 f"is not possible in queue {name}: of GPUs that pods claim, Kueue "
-                f"{(images.KUEUE.tag or '').removeprefix('v')} counts only a number for each pod",
+                f"{images.KUEUE.tag} counts only a number for each pod",
                 remedy="drop the key, or use a pool without a queue",
             )
         self._check_priority(name, asked.priority)

@@ -91,12 +91,17 @@ def test_a_submitted_job_brings_the_template_of_its_claims(tmp_path: Path) -> No
 
 
 def test_a_submitted_job_claims_the_gpus_that_it_selects(tmp_path: Path) -> None:
-    """In a pool with a DRA driver, by a template that comes with it."""
+    """In a pool with a DRA driver, by a template that comes with it; not in a queue."""
     pool = replace(published().pools["train-gpu"], device_class="gpu.nvidia.com")
-    found = parse_published(replace(published(), pools={pool.name: pool}).text())
+    queued = parse_published(replace(published(), pools={pool.name: pool}).text())
     file = tmp_path / "job.yaml"
     entry = JOB | {"gpuSelector": {"product": "T4"}}
     file.write_text(yaml.safe_dump({"trainingJobs": {"mine": entry}}))
+    with pytest.raises(CheckError, match="gpuSelector: is not possible in queue training"):
+        jobs_in(file, queued, "default")
+    del entry["queue"]
+    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": entry}}))
+    found = replace(queued, batch=replace(queued.batch, queues={}))
     (job,) = jobs_in(file, found, "default")
     (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
     (request,) = template["spec"]["spec"]["devices"]["requests"]
