@@ -93,7 +93,7 @@ from tests.unit.quality.test_changes import test_every_setting_is_changed_or_has
 sites = [setting for key, setting in leaves("existing").items() if key.startswith("sites.")]
 for setting in sites:
     # Its pool has neither devices nor claims in any start.
-    if not setting.key.startswith(("sites.extendedResources", "sites.gpuSelector")):
+    if not setting.key.startswith(("sites.extended", "sites.gpuSelector", "sites.sharedGpus")):
         has_an_effect("existing", setting)
 for stack in SAMPLES:
     changed(stack)
