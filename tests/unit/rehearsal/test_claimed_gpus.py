@@ -173,3 +173,32 @@ def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, wor
     )
     assert words in found.message
     assert found.permanent
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({}, "its ResourceClaim two does not exist"),
+        ({"status": {}}, "no free device of its nodes meets false"),
+        ({"status": {"allocation": {"devices": {}}}}, ""),
+    ],
+)
+def test_a_claim_that_pods_share_is_looked_for(known: dict[str, Any], words: str) -> None:
+    """If it has its devices, the pod waits for something else."""
+    machine = node(gpus=0)
+    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    waiting = pod(resourceClaims=[{"name": "gpus", "resourceClaimName": "two"}], gpus=0)
+    own = group()
+    spec = template(selectors=[{"cel": {"expression": "false"}}])["spec"]["spec"]
+    found = diagnose(
+        waiting,
+        ClusterSnapshot(
+            groups=[own],
+            nodes={own.name: [machine]},
+            pods=[waiting],
+            device_classes=["gpu.nvidia.com"],
+            resource_claims={"default/two": {**known, "spec": spec}} if known else {},
+        ),
+    )
+    assert words in found.message
+    assert ("meets false" in found.message) == ("meets" in words)
