@@ -101,8 +101,8 @@ _NO_CLAIMS = (
 _CLAIMS_SINCE = "1.34"
 """The first Kubernetes version with resource.k8s.io/v1."""
 _GROWS_SINCE = "1.35"
-"""The first whose Cluster Autoscaler (1.35.2) takes the devices of a group's nodes for those of the
-next: core/static_autoscaler.go and processors/nodeinfosprovider."""
+"""The first whose Cluster Autoscaler supports claims in production, in groups with at least one
+node: kubernetes/autoscaler, cluster-autoscaler/docs/dra_support.md (read 2026-11-29)."""
 _AL2 = "is no longer available: EKS has published no Amazon Linux 2 images since 2025-11-26"
 
 
