@@ -79,10 +79,15 @@ def unexpected(
     if not group.template.devices:
         yield "a node there offers no devices that pods could claim"
         return
-    for pod in waiting(group, pods):
-        for expression in _expressions(pod, templates):
-            if reason := unmet(expression, group.template.expected or {}):
-                yield f"no GPU there meets the claim of {full_name(pod)}: {reason}"
+    expected = group.template.expected or {}
+    reasons = {
+        full_name(pod): [*filter(None, (unmet(e, expected) for e in _expressions(pod, templates)))]
+        for pod in waiting(group, pods)
+    }
+    # For one whose claim they meet, the node starts, and the others find a real one.
+    if all(reasons.values()):
+        for name, lines in reasons.items():
+            yield f"no GPU there meets the claim of {name}: {'; '.join(lines)}"
 
 
 def unmet(expression: str, expected: Mapping[str, str | int]) -> str:

@@ -91,5 +91,7 @@ def test_a_first_node_that_the_autoscaler_would_not_start_is_explained() -> None
     (line,) = unexpected(claimable(), pods, {"default/t": template(MEMORY.format("8Gi"))})
     assert line.startswith("no GPU there meets the claim of default/b: its memory is 48 bytes")
     assert not [*unexpected(claimable(), pods, {"default/t": template(PRODUCT.format("L4"))})]
+    both = [*pods, waiting("any")]
+    assert not [*unexpected(claimable(), both, {"default/t": template(MEMORY.format("8Gi"))})]
     (line,) = unexpected(group(template=replace(shape(), devices={})), pods, {})
     assert line == "a node there offers no devices that pods could claim"
