@@ -232,14 +232,14 @@ def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
             continue
         about, snapshot = f"gpuPools.{name}.diskSnapshotId", text(pool.args.disk_snapshot_id)
         size, reason = pool.args.disk_size_gb, ""
-        word: Literal["wrong", "unknown"] = "wrong"
         try:
             (row,) = ec2.describe_snapshots(SnapshotIds=[snapshot])["Snapshots"]
         except Exception as error:
             code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
-            reason = f"{snapshot} does not exist in {settings.region}, or is not shared with you"
             if not code.startswith("InvalidSnapshot"):
-                word, reason = "unknown", unknown(error).reason
+                yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+                continue
+            reason = f"{snapshot} does not exist in {settings.region}, or is not shared with you"
         else:
             if row["State"] != "completed":
                 reason = f"{snapshot} is {row['State']}, not completed"
@@ -249,7 +249,7 @@ def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
                     f"{size}, so that no node starts; raise that"
                 )
         if reason:
-            yield Finding(about=about, word=word, reason=reason)
+            yield Finding(about=about, word="wrong", reason=reason)
 
 
 def _launchers(eks: Any, settings: EksSettings) -> list[str]:

@@ -116,6 +116,17 @@ def test_an_interface_endpoint_costs_in_each_zone() -> None:
     assert "traffic through interface endpoints" in [one.name for one in bill.metered]
 
 
+def test_a_copy_of_a_snapshot_costs_for_each_node_that_starts() -> None:
+    """Without a rate, EBS reads it at no price."""
+    config = config_of("train")
+    disk = {"os": "bottlerocket", "diskSnapshotId": "snap-0123456789abcdef0"}
+    config["gpu-cluster:gpuPools"]["train-gpu"] |= disk
+    for rate, copied in ({}, 0), ({"diskInitializationRate": 300}, 1):
+        config["gpu-cluster:gpuPools"]["train-gpu"] |= rate
+        names = [line.name for line in cost.bill_at("train", config).metered]
+        assert names.count("snapshots copied to starting nodes") == copied
+
+
 def test_min_nodes_cost_while_idle() -> None:
     """A node that is always there is part of the idle cost."""
     pool = item(changed("dev", minNodes=2), "train-gpu")
