@@ -120,8 +120,8 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
         disks = sizes.setdefault((_DISK_QUOTAS[of.disk], region, "GB"), {})
         disks[pool] = of.gigabytes * of.count
         if of.ssd_gib and of.way != "reservation":
-            metric = ssd_metric(of.machine.family if of.machine else "", of.way)
-            sizes.setdefault((metric, region, "GB"), {})[pool] = of.ssd_gib * of.count
+            ssds = ssd_metric(of.machine.family if of.machine else "", of.way)
+            sizes.setdefault((ssds, region, "GB"), {})[pool] = of.ssd_gib * of.count
         if of.machine is None or of.way != "on-demand":
             continue
         cpus = {pool: of.machine.vcpu * of.count}
