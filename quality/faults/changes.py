@@ -132,33 +132,54 @@ def table(platform: str, stack: str) -> Table:
     """The data of the fields and the file for a platform and one of its stacks; for stacks that
     exist only for changes, only the file's. A row replaces the change derived from its first key's
     field."""
-    parts = document()["changes"]
-    scopes = (stack,) if stack in MORE else (platform, stack, "all")
-    rows = [parts[scope] for scope in scopes if scope in parts]
-    changes = [_change(dict(to)) for row in rows for to in row.get("value", ())]
+    rows = _rows(platform, stack)
     start, skipped, not_applied = (
         {key: value for row in rows for key, value in row.get(part, {}).items()}
         for part in ("start", "skip", "preview_only")
     )
-    not_here = {pod: why for key, why in skipped.items() for pod in _of_pods(key)}
-    silent = {
-        pod: why
-        for key, why in document()["effects"][platform].get("skip", {}).items()
-        for pod in _of_pods(key)
-        if stack not in MORE
-    }
-    known = {*silent, *not_here, *(change.key for change in changes)}
+    followed, changes = without_pods(platform, stack)
     if stack not in MORE:
-        file, pods = EXAMPLES / f"Pulumi.{stack}.yaml", start.pop("pods", {})
-        followed = [change for change in derived(platform, file, start) if change.key not in known]
-        changes = [*followed, *running(platform, file, pods), *changes]
+        file = EXAMPLES / f"Pulumi.{stack}.yaml"
+        changes = [*running(platform, file, start.get("pods", {})), *changes]
     return Table(
-        changes=changes,
-        silent=silent,
-        not_here=not_here,
+        changes=[*followed, *changes],
+        silent=silent(platform, stack),
+        not_here=_each_of_pods(skipped),
         not_applied=not_applied,
         stays=frozenset(key for row in rows for key in row.get("stays", ())),
     )
+
+
+@cache
+def silent(platform: str, stack: str) -> Mapping[str, str]:
+    """`Table.silent`, which is read without the changes."""
+    effects = document()["effects"]
+    return {} if stack in MORE else _each_of_pods(effects[platform].get("skip", {}))
+
+
+@cache
+def without_pods(platform: str, stack: str) -> tuple[list[Change], list[Change]]:
+    """The changes that follow from the fields of cluster, pools and monitoring, and the file's."""
+    rows = _rows(platform, stack)
+    changes = [_change(dict(to)) for row in rows for to in row.get("value", ())]
+    if stack in MORE:
+        return [], changes
+    start = {key: value for row in rows for key, value in row.get("start", {}).items()}
+    skipped = {key: why for row in rows for key, why in row.get("skip", {}).items()}
+    known = {*silent(platform, stack), *_each_of_pods(skipped), *(change.key for change in changes)}
+    file = EXAMPLES / f"Pulumi.{stack}.yaml"
+    followed = derived(platform, file, {key: to for key, to in start.items() if key != "pods"})
+    return [change for change in followed if change.key not in known], changes
+
+
+def _rows(platform: str, stack: str) -> list[Mapping[str, Any]]:
+    parts = document()["changes"]
+    scopes = (stack,) if stack in MORE else (platform, stack, "all")
+    return [parts[scope] for scope in scopes if scope in parts]
+
+
+def _each_of_pods(reasons: Mapping[str, str]) -> dict[str, str]:
+    return {pod: why for key, why in reasons.items() for pod in _of_pods(key)}
 
 
 def _of_pods(key: str) -> list[str]:

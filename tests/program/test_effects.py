@@ -9,7 +9,7 @@ from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.effect import Silent
 from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
-from quality.faults.changes import table
+from quality.faults import changes
 from quality.keys import Setting
 from tests.program.effects import (
     STACK_OF,
@@ -40,7 +40,7 @@ def reasons(platform: str) -> Mapping[str, str]:
         for setting in leaves(platform).values()
         for marker in setting.inherited(Silent)
     }
-    return {**silent, **table(platform, STACK_OF[platform]).silent}
+    return {**silent, **changes.silent(platform, STACK_OF[platform])}
 
 
 def shared(setting: Setting) -> list[str]:
@@ -70,12 +70,16 @@ def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
 def listed(platform: str) -> set[str]:
     """The keys of which test_declared lists a change: its listings have no batch, on clouds only
     the cluster and its pools, and nothing of clusters that exist on them."""
-    changes = table(platform, STACK_OF[platform]).changes
     blocks = {"cluster", "gpuPools"} if not PLATFORMS[platform].added else set()
     blocks |= {*BLOCKS} - {"batch"} if platform == "existing" else set()
+    if not blocks:
+        return set()
+    # The changes of pods take seconds to find, in each worker that only collects these tests.
+    followed, own = changes.without_pods(platform, STACK_OF[platform])
+    every = changes.table(platform, STACK_OF[platform]).changes if blocks & {*BLOCKS} else ()
     return {
         change.key
-        for change in changes
+        for change in every or [*followed, *own]
         if {key.partition(".")[0] for key in change.whole} <= blocks
         and change.key != "cluster.name"
     }
