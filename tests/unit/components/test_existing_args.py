@@ -90,6 +90,9 @@ def test_a_file_that_nobody_named_is_not_blamed_on_the_key(
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "own"))
         with pytest.raises(ValueError, match=r"and \$KUBECONFIG: is not a kubeconfig"):
             ExistingClusterArgs(name="c").read_kubeconfig()
+        (tmp_path / "own").write_text("a: [")
+        with pytest.raises(ValueError, match=r"and \$KUBECONFIG: is not YAML; give a kubeconfig$"):
+            ExistingClusterArgs(name="c").read_kubeconfig()
         with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '/x' \(No such"):
             ExistingClusterArgs(name="c", kubeconfig_file="/x").read_kubeconfig()
         with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '~~/x' \(No such"):
