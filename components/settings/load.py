@@ -8,6 +8,7 @@ import difflib
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
@@ -224,6 +225,7 @@ def _read(
     if os.environ.get("CI", "").lower() in ("1", "true"):
         refusals.add(*foreign_endpoints(config))
     found, remaining, checked = Refusals(), Remaining(values), not refusals
+    refused_keys = set[str]()
     for _ in range(rounds):
         if (blocks := remaining.values) is None:
             break
@@ -240,15 +242,31 @@ def _read(
             else refusal
             for refusal in explained
         ]
-        found.add(*(refusal for refusal in explained if not remaining.guessed(refusal)))
+        found.add(
+            *(
+                refusal
+                for refusal in explained
+                if not remaining.guessed(refusal) and _provider_key(refusal) not in refused_keys
+            )
+        )
+        # What the cloud's provider reads is no condition of most checks.
+        new = {_provider_key(refusal) for refusal in explained} & {*config} - refused_keys
+        refused_keys |= new
+        config = {key: value for key, value in config.items() if key not in new}
         found.add(*unknown_namespaces(blocks, of))
         # What runs in the cluster is checked with its pools, also if a setting of it is refused.
         before = [refusal for refusal in explained if steps(refusal.path)[0] in _FIRST]
-        more = remaining.remove(before or explained)
+        more = remaining.remove(before or explained) or bool(new)
         if not more and checked:
             break
         checked, refusals = True, Refusals()
     raise found.first()
+
+
+def _provider_key(refusal: Refusal) -> str:
+    """The key of the config if it is not a block: `aws:assumeRoles`; else empty."""
+    key = re.split(r"[.\[]", refusal.at)[0]
+    return "" if key.startswith(f"{NAMESPACE}:") else key
 
 
 def _entries(block: Any) -> Collection[Any]:

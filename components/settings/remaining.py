@@ -17,6 +17,13 @@ _NAMED = [key for key, block in RUNNING.items() if block.names is not None]
 """Blocks whose entries run pods."""
 _DEPENDED_ON = ("batch", "serviceAccounts", "volumeClaims", "namespaces", "teams")
 """Blocks that others need as a whole."""
+_USED_BY: Mapping[str, Callable[[Any, str], bool]] = {
+    "serviceAccounts": lambda pods, name: pods["serviceAccount"] == name,
+    "volumeClaims": lambda pods, name: any(
+        volume.get("claim") == name for volume in pods["volumes"].values()
+    ),
+}
+"""Block -> whether pods name one of its entries."""
 
 
 class Remaining:
@@ -62,6 +69,13 @@ class Remaining:
             return True
         elif path[:2] == ["batch", "queues"] and path[2:]:
             _without(values, "queues", str(path[2]))
+        elif block in _USED_BY and name in (values.get(block) or ()):
+            del values[block][name]
+            for kind in RUNNING:
+                users = values[kind] if kind in _NAMED else {kind: values[kind]}
+                lost = _drop(users, lambda pods: _USED_BY[block](pods, name))
+                values |= {kind: {}} if lost and kind not in _NAMED else {}
+            return True
         elif block in BLOCKS and block not in _DEPENDED_ON:
             values[block] = {}
             return True

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tests.program.everything import EVERYTHING
 from tests.program.everything import config_of as everything_of
 from tests.tree import sources
 from tests.unit.cli.test_stack_schema import refused
+from tests.unit.components import test_settings
 from tests.unit.project.test_refusals import wordless
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -203,6 +205,32 @@ def test_what_the_program_refuses_is_the_first_finding(monkeypatch: pytest.Monke
         if not any((str(path), line) in raised for line in lines)
     }
     assert unseen == {*ELSEWHERE}
+
+
+DEPENDED_ON = ("gcp:", "aws:", *(f"gpu-cluster:{key}" for key in ("cluster", "gpuPools", "teams")))
+"""Where a mistake leaves unknown what the nodes, queues and namespaces are that others use."""
+
+
+def test_a_mistake_in_another_block_hides_no_sentence() -> None:
+    """Each row of the tables with a mistake in another block of its stack: both are shown. What the
+    nodes are is not known if their pool, or what it depends on, is refused: then most are."""
+    rows = [row for row in test_settings.REFUSED if row[2] != "accepted"]
+    random, hidden, independent = Random(44), list[tuple[str, str]](), 0
+    for stack, changes, says in rows:
+        blocks = {says.partition(": ")[0].partition(".")[0], *(block for block, *_ in changes)}
+        others = [
+            (other, text)
+            for name, other, text in rows
+            if name == stack and len(own := {key for key, *_ in other}) == 1 and not own & blocks
+        ]
+        for other, text in random.sample(others, min(2, len(others))):
+            values = with_changes(with_changes(values_of(stack), other), changes)
+            if says not in {without_keys(str(refusal)) for refusal in refusals(values)}:
+                hidden.append((text, says))
+            independent += not text.startswith(DEPENDED_ON)
+    assert [pair for pair in hidden if not pair[0].startswith(DEPENDED_ON)] == []
+    assert independent > 300
+    assert len(hidden) < 160
 
 
 def test_a_finding_stands_where_its_key_does() -> None:
