@@ -4,6 +4,7 @@ import atexit
 import gc
 import logging
 import os
+import re
 import sys
 import time
 import zlib
@@ -127,10 +128,31 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     """Nothing looks for garbage once more in the hundreds of megabytes that tests have cached."""
     gc.disable()
     gc.freeze()
+    if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+        show_once(reporter.stats.get("failed", []))
+
+
+def show_once(failures: list[pytest.TestReport]) -> None:
+    """Leaves one traceback of cases that fail with the same sentence, but for the case's own words
+    such as its platform, and names the others below it."""
+    alike: defaultdict[tuple[str, str], list[pytest.TestReport]] = defaultdict(list)
+    for failure in failures:
+        function, _, case = failure.nodeid.partition("@")[0].partition("[")
+        crash = getattr(failure.longrepr, "reprcrash", None)
+        message = crash.message if crash else failure.longreprtext
+        for word in filter(None, case.rstrip("]").split("-")):
+            message = re.sub(rf"\b{re.escape(word)}\b", "...", message)
+        alike[function, message].append(failure)
+    for first, *others in alike.values():
+        if others:
+            cases = ", ".join(other.nodeid.partition("[")[2].partition("]")[0] for other in others)
+            first.sections.append(("the same failure", cases))
+        for other in others:
+            other.longrepr, other.sections = f"as {first.nodeid}", []
 
 
 @pytest.hookimpl(trylast=True)

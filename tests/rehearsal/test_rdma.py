@@ -1,49 +1,22 @@
 """A training job on two machines with GPUDirect RDMA on GKE, and one mistake at a time."""
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from gpu_cluster.rehearsal.sandbox import SandboxOptions
-from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+from tests.rehearsal import gpu_direct
+from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_rdma.py has what the program declares")
-QUEUES = Path(__file__).with_name("queues.yaml")
-
-
-def two_machines(config: dict[str, Any]) -> None:
-    """A job with two workers in a queue, on a3-ultragpu-8g, and nothing else."""
-    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-    config["gpu-cluster:cluster"]["location"] = "us-central1"
-    config["gpu-cluster:gpuPools"] = {
-        "train-gpu": {
-            "machineType": "a3-ultragpu-8g", "capacityType": "spot", "zones": ["us-central1-b"],
-            "maxNodes": 2, "gpuDirect": "rdma",
-        }
-    }  # fmt: skip
-    config["gpu-cluster:batch"] = {"jobSet": True, "queues": {"training": {"pools": ["train-gpu"]}}}
-    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
-    config["gpu-cluster:workloads"] = {}
-    config["gpu-cluster:monitoring"] = {}
+two_machines = gpu_direct.two_machines({
+    "machineType": "a3-ultragpu-8g", "zones": ["us-central1-b"], "gpuDirect": "rdma",
+})  # fmt: skip
 
 
 def test_a_job_on_two_machines_runs_with_their_interfaces(tmp_path: Path) -> None:
-    """From no node to two and back; a second up changes nothing, and nothing is left."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train-gke", tmp_path / "sandbox", configured(two_machines),
-            options=SandboxOptions(job_seconds=2),
-        )  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        nothing_stays(rehearsal)
+    """And they go when it has ended."""
+    gpu_direct.runs_and_leaves_nothing(tmp_path / "sandbox", configured(two_machines))
 
 
 POOL = "gcp:container/nodePool:NodePool"

@@ -329,7 +329,8 @@ class RealNodeRehearsal(Rehearsal):
         self._edit(lambda config: overrides.sharing_pods(config, self.overrides.pool, pods))
         return self._up()
 
-    def _shares_run(self) -> str:
+    def _all_but_one_run(self, *reason: str) -> tuple[Sequence[str], str]:
+        """The names of the pods that run, and of the one that waits for this reason."""
         names = list(self._workloads())
         self._until(
             lambda: len(self._view.running(names)) == len(names) - 1,
@@ -339,7 +340,11 @@ class RealNodeRehearsal(Rehearsal):
         for name in running:
             self._heard(name)
         (waits,) = [name for name in names if name not in running]
-        self._waits(waits)
+        self._waits(waits, *reason)
+        return running, waits
+
+    def _shares_run(self) -> str:
+        running, waits = self._all_but_one_run()
         gpu_models = {line for name in running for line in self.samples[name]["said"].splitlines()}
         return (
             f"{len(running)} pods at once on {len(self.machine.gpus)} GPU, which they see as "
@@ -376,16 +381,7 @@ class RealNodeRehearsal(Rehearsal):
         return f"{self._up()}, {self._offers(0)}"
 
     def _claims_run(self) -> str:
-        names = list(self._workloads())
-        self._until(
-            lambda: len(self._view.running(names)) == len(names) - 1,
-            lambda: self._view.not_running(names),
-        )
-        running = self._view.running(names)
-        for name in running:
-            self._heard(name)
-        (waits,) = [name for name in names if name not in running]
-        self._waits(waits, "cannot allocate all claims")
+        running, waits = self._all_but_one_run("cannot allocate all claims")
         return f"{' and '.join(running)} run with a GPU each, {waits} waits"
 
     def _without_driver(self) -> str:

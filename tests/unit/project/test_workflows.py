@@ -15,7 +15,7 @@ from gpu_cluster.stacks.definition.changed import touched
 from gpu_cluster.stacks.definition.files import PLACEHOLDER
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.settings import ROOT
-from tests.conftest import in_commit
+from tests.conftest import in_commit, show_once
 
 WORKFLOWS = {
     path.stem: yaml.load(path.read_text(), yaml.BaseLoader)
@@ -180,6 +180,20 @@ def test_each_commit_begins_with_other_slow_tests() -> None:
     ]
     assert orders[0] == orders[2] != orders[1]
     assert len({min(groups, key=lambda group: in_commit(str(c), group)) for c in range(200)}) > 30
+
+
+def test_a_failure_on_each_platform_is_shown_once() -> None:
+    """With the names of the other cases; another sentence is another failure."""
+    sentences = {"t[a-gke]": "gke has none", "t[a-eks]": "eks has none", "t[a-x]": "x has two"}
+    failures = [
+        pytest.TestReport(f"{name}@program", ("", 0, ""), {}, "failed", text, "call")
+        for name, text in sentences.items()
+    ]
+    show_once(failures)
+    assert [failure.longreprtext for failure in failures] == [
+        "gke has none", "as t[a-gke]@program", "x has two",
+    ]  # fmt: skip
+    assert failures[0].sections == [("the same failure", "a-eks")]
 
 
 def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> None:

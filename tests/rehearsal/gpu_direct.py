@@ -1,0 +1,45 @@
+"""A training job on two machines of GKE whose GPUs reach each other by GPUDirect."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpu_cluster.rehearsal.sandbox import SandboxOptions
+from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.stacks.definition.program import Mutation
+from tests.rehearsal.conftest import entered, nothing_stays
+
+QUEUES = Path(__file__).with_name("queues.yaml")
+
+
+def two_machines(pool: Mapping[str, Any], **cluster: str) -> Callable[[dict[str, Any]], None]:
+    """A job with two workers in a queue, on spot machines of the pool, and nothing else."""
+
+    def change(config: dict[str, Any]) -> None:
+        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+        queues = {"training": {"pools": ["train-gpu"]}}
+        config["gpu-cluster:cluster"] |= {"location": "us-central1", **cluster}
+        config["gpu-cluster:gpuPools"] = {
+            "train-gpu": {"capacityType": "spot", "maxNodes": 2, **pool}
+        }
+        config["gpu-cluster:batch"] = {"jobSet": True, "queues": queues}
+        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
+        config["gpu-cluster:workloads"] = {}
+        config["gpu-cluster:monitoring"] = {}
+
+    return change
+
+
+def runs_and_leaves_nothing(folder: Path, mutation: Mutation) -> None:
+    """From no node to two and back; a second up changes nothing, and nothing is left."""
+    with ExitStack() as sandboxes:
+        options = SandboxOptions(job_seconds=2)
+        sandbox = entered(sandboxes, "train-gke", folder, mutation, options=options)
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
