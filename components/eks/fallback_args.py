@@ -63,11 +63,20 @@ def part_names(
     if not fallback or (not groups and is_karpenters(fallback)):
         return [pool]
     names = [part_name(pool, entry) for entry in fallback]
-    return names if groups else [name.replace("_", ".") for name in names]
+    if not groups:
+        return [name.replace("_", ".") for name in names]
+    return [
+        name if len(name) <= LONGEST_PART else f"{name[:25].rstrip('-_')}_{_digest(name)}"
+        for name in names
+    ]
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
 
 
 def part_name(pool: str, entry: CapacityType | EksFallbackArgs) -> str:
-    """The name of an entry's node group, whatever its place in the order: `l4_spot`, or
+    """The name of an entry, whatever its place in the order: `l4_spot`, or
     `l4_on-demand_a_g6-xlarge` for one with a zone and a type of its own. Names of pools contain no
     underscore."""
     own = EksFallbackArgs() if isinstance(entry, str) else entry
@@ -76,5 +85,4 @@ def part_name(pool: str, entry: CapacityType | EksFallbackArgs) -> str:
     name = "_".join([pool, way(entry), *zones, *types])
     if len(name) <= LONGEST_PART:
         return name
-    digest = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:6]
-    return f"{pool}_{way(entry)}_{digest}" if own.zones or own.instance_types else name
+    return f"{pool}_{way(entry)}_{_digest(name)}" if own.zones or own.instance_types else name

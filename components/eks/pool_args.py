@@ -48,7 +48,7 @@ from .disk_args import (
     possible_iops,
 )
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
-from .fallback_args import INSTANCE_TYPE, LONGEST_PART, EksFallbackArgs, part_names
+from .fallback_args import INSTANCE_TYPE, EksFallbackArgs, part_names
 from .immutable import bought, never_lower, node_groups_kept
 from .karpenter_args import (
     MAX_CLASS_DISK_GIB,
@@ -576,6 +576,7 @@ class EksGpuNodeGroupArgs(Checked):
             lambda: reservations.check_scaler(self.reservation, cluster.scaler),
             lambda: self._check_fallback(name, cluster),
             lambda: self._check_max_pods(cluster),
+            lambda: self._check_groups(cluster),
             lambda: self._check_one_zone(cluster, places),
             lambda: self._check_possible_with(cluster.scaler),
             lambda: self._check_images_on_local_disks(cluster.scaler),
@@ -634,15 +635,8 @@ class EksGpuNodeGroupArgs(Checked):
                 "is too small: it is the weight of the first choice, each further one has one "
                 f"less, and the last has at least 1; allowed: {len(parts)} to 100"
             )
-        if not groups:
-            return
-        check_priorities(cluster.autoscaler)
-        longest = max(map(len, parts))
-        if longest > LONGEST_PART:
-            raise refuse("fallback")(
-                "the name of a node group for each choice begins with the pool's, which is too "
-                f"long; allowed: {len(name) - longest + LONGEST_PART} characters"
-            )
+        if groups:
+            check_priorities(cluster.autoscaler)
 
     @collected
     def _check_claims(self, cluster: AnyEksClusterArgs) -> Iterator[Refusal]:
@@ -857,6 +851,20 @@ class EksGpuNodeGroupArgs(Checked):
         needed = newer and self.os == "bottlerocket"
         return f"{row.name} needs driver {row.first_driver}" if needed else None
 
+    def _groups(self, cluster: AnyEksClusterArgs) -> tuple[int, str]:
+        """How many security groups a node has, and that in words."""
+        of_cluster = getattr(cluster.network, "security_group_ids", ())
+        number = len(self.security_group_ids) + max(1, len(of_cluster)) + self.efa
+        others = "cluster's and the one for EFA" if self.efa else "cluster's"
+        return number, f"the nodes have {number} security groups, including the {others}"
+
+    def _check_groups(self, cluster: AnyEksClusterArgs) -> None:
+        number, counted = self._groups(cluster)
+        if number > (most := catalog.MAX_SECURITY_GROUPS):
+            raise refuse("securityGroupIds")(
+                f"{counted}, and a network interface at most {most}; drop some"
+            )
+
     def _warnings(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> Iterator[str]:
         """Warnings about the pool in its cluster, each without the path that precedes it."""
         groups = SCALERS[cluster.scaler].node_groups
@@ -888,14 +896,12 @@ class EksGpuNodeGroupArgs(Checked):
                 f"releaseVersion whose driver is {last}, since EKS does not move an existing pool "
                 "to an older one"
             )
-        groups_of_cluster = getattr(cluster.network, "security_group_ids", ())
-        number = len(self.security_group_ids) + max(1, len(groups_of_cluster)) + self.efa
-        others = "cluster's and the one for EFA" if self.efa else "cluster's"
+        number, counted = self._groups(cluster)
         if number > catalog.SECURITY_GROUPS:
             yield (
-                f".securityGroupIds: the nodes have {number} security groups, including the "
-                f"{others}, and a network interface at most {catalog.SECURITY_GROUPS} unless AWS "
-                "has raised the quota L-2AFB9258; ask for it, or drop some"
+                f".securityGroupIds: {counted}, and a network interface at most "
+                f"{catalog.SECURITY_GROUPS} unless AWS has raised the quota L-2AFB9258; ask for "
+                "it, or drop some"
             )
         if (too_many := self._more_pods) and isinstance(cluster, EksExistingClusterArgs):
             yield (

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
-from gpu_cluster.components.eks.fallback_args import EksFallbackArgs, part_name
+from gpu_cluster.components.eks.fallback_args import EksFallbackArgs, part_name, part_names
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import declare
 from tests.components.recording import Recording
@@ -165,6 +165,10 @@ def test_names_of_node_groups_are_never_too_long() -> None:
     assert re.fullmatch("inference_on-demand_[0-9a-f]{6}", name)
     assert name != part_name("inference", other)
     assert part_name("l4", EksFallbackArgs(zones=["us-east-1-bos-1a"])) == "l4_on-demand_bos-1a"
+    long = "a-pool-of-thirty-two-letters-now"
+    names = part_names(long, ["spot", "capacity-block", entry, other], groups=True)
+    assert len({*names}) == 4
+    assert all(re.fullmatch("a-pool-of-thirty-two-lett_[0-9a-f]{6}", name) for name in names)
 
 
 ORDERED = EksGpuNodeGroupArgs(
