@@ -18,7 +18,7 @@ from gpu_cluster.components.schema.refusal import Refusal
 
 # First imported while a test patches config_of, it would keep the patch.
 from gpu_cluster.stacks.cost import stack_cost as _stack_cost  # noqa: F401
-from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, parsed, read_stack
+from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES, EngineLoader, read_stack
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.positions import position
 from gpu_cluster.stacks.definition.settings import config_of, settings_of
@@ -236,9 +236,11 @@ def test_a_mistake_in_another_block_hides_no_sentence() -> None:
 def test_a_finding_stands_where_its_key_does() -> None:
     """Every line of every refused config is the one of the last key that is there."""
     for says, values in refused():
-        text = yaml.safe_dump({"config": values}, sort_keys=False, allow_unicode=True)
+        text = yaml.dump(
+            {"config": values}, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
+        )
         path = says.partition(": ")[0]
-        line, column = position(parsed(text.encode())[0], f"config.{path}")
+        line, column = position(yaml.compose(text, EngineLoader), f"config.{path}")
         at = text.splitlines()[line - 1][column - 1 :]
         word = at.partition(":")[0] if not at.startswith(("gpu-cluster:", "gcp:", "aws:")) else at
         assert word.strip("- '\"")[:4] in f"config.{path}" or "[" in path, (says, at)
