@@ -76,6 +76,8 @@ class PodNetworks:
         """Why pods on the node, `pods`, never start, or never reach each other."""
         offered = node["status"].get("allocatable") or {}
         taken: dict[str, str] = {}
+        ended = ("Succeeded", "Failed")  # such a pod has given its interfaces back
+        pods = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ended]
         for pod in pods:
             annotations = pod["metadata"].get("annotations") or {}
             if INTERFACES in annotations:

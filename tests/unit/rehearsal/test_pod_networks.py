@@ -124,6 +124,14 @@ def test_a_pod_takes_the_plugin_from_where_it_was_copied() -> None:
     assert wrong(others=[GOOGLES, INJECTOR]) == nowhere
 
 
+def test_a_pod_that_has_ended_has_no_interface() -> None:
+    """The next worker may start on its node."""
+    over: dict[str, Any] = {**WORKER, "metadata": {**WORKER["metadata"], "name": "over"}}
+    assert "whose interface n/w has: never starts" in wrong(others=[over, INSTALLER, INJECTOR])[0]
+    over["status"] = {"phase": "Succeeded"}
+    assert wrong(others=[over, INSTALLER, INJECTOR]) == []
+
+
 def test_two_injectors_give_a_container_the_same_devices() -> None:
     """Which containerd refuses."""
     other = {**INJECTOR, "metadata": {"name": "other", "namespace": "kube-system"}}
