@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .components.gke.cluster_args import GkeClusterArgs as GkeClusterArgs
     from .components.gke.cluster_args import GkeSystemPoolArgs as GkeSystemPoolArgs
     from .components.gke.cpu_pool_args import GkeCpuPoolArgs as GkeCpuPoolArgs
+    from .components.gke.data_cache_args import GkeDataCacheArgs as GkeDataCacheArgs
     from .components.gke.existing_args import GkeExistingClusterArgs as GkeExistingClusterArgs
     from .components.gke.existing_args import GkeExistingNetworkArgs as GkeExistingNetworkArgs
     from .components.gke.fallback_args import (

@@ -112,8 +112,8 @@ def _most_gpus(queue: TeamQueue, pools: Mapping[str, GpuPool]) -> dict[str, str]
     claimed = sum(gpus for name, gpus in quota.items() if pools[name].device_class)
     hard = {f"requests.{GPU_RESOURCE}": str(sum(quota.values()) - claimed)}
     if any(pool.device_class for pool in pools.values()):
-        hard[names.GPU_CLASS + names.QUOTA_OF_CLASS] = str(claimed)
-        hard[names.MIG_CLASS + names.QUOTA_OF_CLASS] = "0"
+        hard[names.GPU_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = str(claimed)
+        hard[names.MIG_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = "0"
     return hard
 
 

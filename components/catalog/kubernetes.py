@@ -96,7 +96,7 @@ GPU_CLASS: Final = "gpu.nvidia.com"
 MIG_CLASS: Final = "mig.nvidia.com"
 """Likewise, of the partitions of GPUs that are in MIG mode."""
 
-QUOTA_OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+QUOTA_OF_CLASS_SUFFIX: Final = ".deviceclass.resource.k8s.io/devices"
 """After the name of a DeviceClass: how many of its devices the claims of a namespace may have
 together, in a ResourceQuota (kubernetes v1.34, core/v1/types.go, ResourceClaimsPerClass)."""
 

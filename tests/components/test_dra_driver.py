@@ -77,7 +77,7 @@ def test_the_driver_works_on_the_node(mixed: Recording) -> None:
 def test_the_driver_looks_for_nvidias_driver_where_gke_has_it() -> None:
     """In the directory of Container-Optimized OS, and its init container in the one above."""
     cos = declare(pool("a", **CLAIMED, driver_directory="/home/kubernetes/bin/nvidia"))
-    spec = pod(cos, DRIVER)
+    spec = pod(cos, f"{DRIVER}-on-a")
     assert dra_fault(spec, "cos") == ""
     assert dra_fault(spec, "al2023") == (
         "which waits for ever for NVIDIA's driver in /home/kubernetes/bin/nvidia: on this node it "
@@ -107,7 +107,7 @@ def test_a_gke_pool_has_the_labels_that_google_documents() -> None:
     assert gpus["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "INSTALLATION_DISABLED"}
     names = {row.name for row in found.of(DAEMON_SET)}
     # With GKE's plugin, the exporter's name would end with -gke.
-    assert names == {DRIVER, "nvidia-driver-installer-cos", "dcgm-exporter"}
+    assert names == {f"{DRIVER}-on-train-gpu", "nvidia-driver-installer-cos", "dcgm-exporter"}
 
 
 def test_the_driver_may_change_resource_slices_of_its_node_only(mixed: Recording) -> None:

@@ -99,7 +99,7 @@ def test_the_catalogues_own_keys_are_label_keys() -> None:
         for name, value in constants.items()
         if isinstance(value, str)
         and not name.startswith("_")
-        and not name.endswith("_PREFIX")
+        and not name.endswith(("_PREFIX", "_SUFFIX"))
         and not value.startswith("/")
     ]
     assert len(names) > 30
