@@ -75,6 +75,13 @@ MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
 _NOT_QUEUED = never(queued=True)
 """The conditions in GKE's "Run a large-scale workload with flex-start with queued provisioning",
 and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (2026-11-24)."""
+_LOST_CACHE = (
+    "is not possible with capacityType {capacity_type}: Google ends such a node before its disks "
+    "are unmounted, and GKE may not mount a disk again whose cache was lost; drop the key, or set "
+    "capacityType: on-demand"
+)
+"""kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pull requests 2331 and 2355: fixed in
+v1.26.1, and GKE does not document which of its versions have that (read 2026-11-29)."""
 _FLEX_SECONDS = Range(catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS)
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
@@ -336,6 +343,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         only(local_storage="ephemeral")(
             "divides the local SSDs of localStorage: ephemeral; set that, or drop the key"
         ),
+        never(capacity_type="spot")(_LOST_CACHE),
+        never(capacity_type="flex-start")(_LOST_CACHE),
         Fits("{!r} is not possible with {machine_type}"),
         Sent("NodePool nodeConfig.ephemeralStorageLocalSsdConfig.dataCacheCount"),
     ] = None
