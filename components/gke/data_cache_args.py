@@ -31,6 +31,11 @@ class GkeDataCacheArgs(Checked):
     later, and loses what is not written yet with the node."""
 
     @property
+    def gib(self) -> int:
+        """The size in GiB."""
+        return int(self.size.removesuffix("Gi"))
+
+    @property
     def parameters(self) -> dict[str, str]:
         """Of a StorageClass."""
         return {"data-cache-size": self.size, "data-cache-mode": self.mode}

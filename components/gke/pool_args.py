@@ -608,7 +608,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         with refusals:
             check_scaler(self, cluster.scaler, type(cluster))
         refusals.each(self._check_queued, self._check_topology)
-        refusals.each(partial(self._check_networks, cluster))
+        refusals.each(partial(self._check_networks, cluster), partial(self._check_cache, cluster))
         with refusals:
             choices = of_each(
                 self.fallback, lambda entry: self._as(entry).place(name, cluster, alone=False)
@@ -932,6 +932,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             yield refuse("queued")(
                 f"is not possible with capacityType {self.capacity_type}",
                 remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
+            )
+
+    def _check_cache(self, cluster: AnyGkeClusterArgs) -> None:
+        if not self.data_cache_count or cluster.data_cache is None:
+            return
+        size = self.data_cache_count * self.ssd_gib // self.ssds
+        # The driver makes them a RAID with a volume group, which need some of it: gcp-compute-
+        # persistent-disk-csi-driver b560165c, pkg/gce-pd-csi-driver/cache.go, setupCaching.
+        if cluster.data_cache.gib >= size:
+            raise refuse("dataCacheCount", self.data_cache_count)(
+                f"gives a node a cache of less than {size}Gi, and each disk needs "
+                f"cluster.dataCache.size {cluster.data_cache.size}",
+                remedy="raise it, or lower that",
             )
 
     def _check_networks(self, cluster: AnyGkeClusterArgs) -> None:

@@ -80,7 +80,10 @@ class GkeStorage(pulumi.ComponentResource):
                 # A volume is created in the zone of its pod, which is not known before the pod is
                 # scheduled.
                 volume_binding_mode="WaitForFirstConsumer",
-                allow_volume_expansion=True,
+                # The driver extends no logical volume, of which a disk with a cache is a part: once
+                # the disk is larger, no pod mounts it any more (gcp-compute-persistent-disk-csi-
+                # driver b560165c, NodeExpandVolume and setupCaching).
+                allow_volume_expansion=not volume.cached,
                 reclaim_policy="Delete",
                 opts=cluster.options(self, delete_before_replace=True, depends_on=api),
             )

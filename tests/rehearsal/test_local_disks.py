@@ -104,9 +104,17 @@ def cached(config: dict[str, Any]) -> None:
 
 
 def test_a_disk_has_a_cache_on_local_ssds(rehearse: Rehearse) -> None:
-    """Two of four, from no node; the job still has more disk than the boot disk."""
+    """Two of four, from no node; the job still has more disk than the boot disk. The disk cannot
+    grow."""
     rehearsal = rehearse(configured(cached), stack="train-gke", deadline=180)
     assert rehearsal.failures == []
+    sandbox = rehearsal.sandbox
+    larger = configured(
+        lambda config: config["gpu-cluster:volumeClaims"]["data"].update(size="2Ti")
+    )
+    larger(sandbox.folder / "program")
+    outcome = sandbox.engine.up()
+    assert any("must support resize" in line for line in outcome.errors), outcome.errors
 
 
 def test_a_disk_without_a_cache_on_its_node_is_not_mounted(rehearse: Rehearse) -> None:

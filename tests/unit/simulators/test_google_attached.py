@@ -250,7 +250,7 @@ def test_a_disk_has_a_cache_by_its_class(parameters: dict[str, str], says: str) 
 
 
 @pytest.mark.parametrize(
-    ("ssds", "size", "mounted"), [("1", "375Gi", True), ("1", "376Gi", False), ("", "1Gi", False)]
+    ("ssds", "size", "mounted"), [("1", "374Gi", True), ("1", "375Gi", False), ("", "1Gi", False)]
 )
 def test_a_cache_is_on_local_ssds_of_the_node(ssds: str, size: str, mounted: bool) -> None:
     """Which the node pool has for Data Cache."""

@@ -206,11 +206,12 @@ def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) 
     if size := mount.attributes.get("data-cache-size"):
         ssds = int(mount.node_labels.get(_CACHE, "0"))
         gib = ssds * local_ssds(mount.node_labels.get(_MACHINE, ""))[1]
-        if int(size.removesuffix("Gi")) > gib:
+        # The RAID and its volume group need some of it: setupCaching of the driver.
+        if int(size.removesuffix("Gi")) >= gib:
             return (
                 f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
                 f"Internal desc = Error setting up cache: a cache of {size}, and the node has "
-                f"{gib} GiB of local SSDs for Data Cache"
+                f"less than {gib} GiB for it on local SSDs for Data Cache"
             )
     zone, place = disk_zone(resources, mount.handle), mount.node_labels.get(_ZONE)
     if zone and place and zone != place:
