@@ -43,9 +43,22 @@ _NETWORK = matching(
     "the name of a Network object such as gpu-nic-0",
     re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"),
 )
-_DAEMON_VERSION = matching(
+_DAEMON = matching(
     "a version of Google's tcpgpudmarxd-dev such as v1.0.22", re.compile(r"v[0-9]+(?:[.][0-9]+)+")
 )
+
+
+def _wrong_daemon(version: str) -> str | None:
+    """Before v1.0.18 it needs --uid= and --alsologtostderr: container-engine-accelerators 992db812,
+    gpudirect-tcpxo/README.md, "Aug 21, 2025"."""
+    if reason := _DAEMON.refusal(version):
+        return str(reason)
+    if tuple(map(int, version.removeprefix("v").split("."))) >= (1, 0, 18):
+        return None
+    return (
+        f"{version} needs other arguments than this stack gives it; use v1.0.18 or newer, with the "
+        "plugin of the same release, which the cluster's owner installs"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +157,7 @@ class GkeExistingClusterArgs(Checked):
     all nodes with these GPUs (`owner`)."""
     tcpxo_daemon: Annotated[
         str | None,
-        _DAEMON_VERSION,
+        Limit(_wrong_daemon, _DAEMON.fragment),
         only(nccl_plugin="owner")(
             "belongs to a release of the plugin that the cluster's owner installs; drop the key, "
             "or set ncclPlugin: owner"
@@ -152,7 +165,7 @@ class GkeExistingClusterArgs(Checked):
         Sent("PodSpec initContainers[].image"),
     ] = None
     """The version of the daemon in pods with `tcpxo`, of the same release as the owner's plugin
-    (container-engine-accelerators, gpudirect-tcpxo/README.md)."""
+    (container-engine-accelerators, gpudirect-tcpxo/README.md), at least v1.0.18."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),

@@ -102,7 +102,7 @@ def read_interfaces(
     networks: Sequence[str], *, provider: pulumi.ProviderResource, parent: pulumi.Resource
 ) -> list[Interface]:
     """The interfaces of nodes whose pods join an existing cluster's `Network` objects. A preview
-    fails with the name of an object that does not exist, or RunError if it is for other pods."""
+    fails with the name of an object that does not exist, or RunError if it is no GPU's."""
     return [_read_interface(name, provider, parent) for name in networks]
 
 
@@ -128,11 +128,25 @@ def _read_interface(
             )
         return str(reference["name"])
 
+    def checked(found: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Of a network attachment, it has no vpc; for the daemon of TCPXO, interfaces are the
+        # kernel's: GoogleCloudPlatform/gke-networking-api, pkg/apis/network/v1, GKENetworkParamSet.
+        wrong = [f"no {key}" for key in ("vpc", "vpcSubnet") if not found.get(key)]
+        if (mode := found.get("deviceMode")) != "NetDevice":
+            wrong.append(f"deviceMode {mode}" if mode else "no deviceMode")
+        if wrong:
+            raise pulumi.RunError(
+                f"gpu-cluster:cluster.gpuNetworks: the GKENetworkParamSet of {network} has "
+                f"{' and '.join(wrong)}, and interfaces for GPUs need vpc, vpcSubnet and "
+                "deviceMode NetDevice; name a Network whose parameters have them"
+            )
+        return found
+
     parameters = spec(
         "GKENetworkParamSet",
         f"{network}-parameters",
         spec("Network", network, network).apply(parameters_of),
-    )
+    ).apply(checked)
     return {"network": parameters["vpc"], "subnetwork": parameters["vpcSubnet"]}
 
 

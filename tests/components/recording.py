@@ -169,7 +169,7 @@ _READ: Mapping[str, Any] = {
                  "parametersRef": {"kind": "GKENetworkParamSet", "name": "{name}-set"}},
     },
     "kubernetes:networking.gke.io/v1:GKENetworkParamSet": {
-        "spec": {"vpc": "vpc-{name}", "vpcSubnet": "sub-{name}"},
+        "spec": {"vpc": "vpc-{name}", "vpcSubnet": "sub-{name}", "deviceMode": "NetDevice"},
     },
 }  # fmt: skip
 """What is read of an existing cluster."""
