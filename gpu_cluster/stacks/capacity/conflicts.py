@@ -374,16 +374,20 @@ def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Co
     }
     missing = [name for name in needed if name not in running]
     if running and args.nccl_plugin == "stack":
+        remedy = "set it to owner"
+        if missing:
+            # The owner's selects all nodes with these GPUs: the stack's cannot be beside it.
+            remedy += f", and ask the cluster's owner for a DaemonSet with {' and '.join(missing)}"
         yield (
             "cluster.ncclPlugin",
             f"the cluster already has {', '.join(f'DaemonSet {name}' for name in running.values())}"
-            ", which would run on the pools' nodes in addition to the stack's; set it to owner",
+            f", which would run on the pools' nodes in addition to the stack's; {remedy}",
         )
     if missing and args.nccl_plugin == "owner":
+        remedy = "ask the cluster's owner for it" + ("" if running else ", or set it to stack")
         yield (
             "cluster.ncclPlugin",
-            f"no DaemonSet of the cluster has an image {' or '.join(missing)}; set it to stack, or "
-            "ask the cluster's owner for it",
+            f"no DaemonSet of the cluster has an image {' or '.join(missing)}; {remedy}",
         )
 
 

@@ -129,9 +129,15 @@ def test_googles_installer_is_beside_no_other(name: str, driver: str, says: str)
     ("images", "cluster", "says"),
     [
         ([], {}, ""),
-        (["r/nri-device-injector@sha256:0"], {}, "already has DaemonSet kube-system/theirs, which"),
+        (["r/nri-device-injector@sha256:0"], {},
+            "already has DaemonSet kube-system/theirs, which would run on the pools' nodes in "
+            "addition to the stack's; set it to owner, and ask the cluster's owner for a DaemonSet "
+            "with nccl-plugin-gpudirecttcpx-dev"),
+        (["r/nri-device-injector@sha256:0"], {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"},
+            "image nccl-plugin-gpudirecttcpx-dev; ask the cluster's owner for it"),
         ([], {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"},
-            "no DaemonSet of the cluster has an image nccl-plugin-gpudirecttcpx-dev or nri-device"),
+            "no DaemonSet of the cluster has an image nccl-plugin-gpudirecttcpx-dev or nri-device-"
+            "injector; ask the cluster's owner for it, or set it to stack"),
         (["r/nccl-plugin-gpudirecttcpx-dev:v1.0.16", "r/nri-device-injector@sha256:0"],
             {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"}, ""),
     ],
