@@ -66,7 +66,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
             *quota_needs,
             *node_needs(nodes(own), project=own.project, region=region),
             *(
-                network_needs(own.pools, cluster=own.cluster.name, project=own.project)
+                network_needs(own.pools, cluster=own.cluster, project=own.project)
                 if isinstance(own.cluster, GkeClusterArgs)
                 else ()
             ),

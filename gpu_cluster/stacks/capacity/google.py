@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from gpu_cluster.components.catalog import gke as catalog
 from gpu_cluster.components.cluster import ResolvedPool
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.reservation import parse_reservation
 from gpu_cluster.stacks.capacity import advice
 from gpu_cluster.stacks.capacity import reserved as reservations
@@ -43,11 +44,10 @@ CPU_QUOTAS = {"n1": "CPUS", "e2": "CPUS"} | {
 """Family of a machine -> the regional quota of its vCPUs: the metrics of the discovery document.
 N1 and E2 share one, and those of newer families count against CPUS_PER_VM_FAMILY, which the API
 does not list; all count against the project's."""
-_SSD_FAMILIES = ("n1", "n2", "g2", "a2")
 FAMILY_SSD_QUOTA = "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY"
-"""Families whose local SSDs count together, in the only such quota on demand of the discovery
-document, and the quota of each other family ("Local SSD per machine family (GB)" of the console).
-No page says which families those are: older ones are taken to be."""
+"""The quota of local SSDs of a family ("Local SSD per machine family (GB)" of the console), which
+the API does not list. No page says which families have one; errors of users name it for C2 and N2D,
+so that only N1, the oldest, is taken to count against LOCAL_SSD_TOTAL_GB."""
 GLOBAL_CPU_QUOTA = "CPUS_ALL_REGIONS"
 
 
@@ -119,8 +119,8 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
     for pool, of in nodes.items():
         disks = sizes.setdefault((_DISK_QUOTAS[of.disk], region, "GB"), {})
         disks[pool] = of.gigabytes * of.count
-        if of.ssd_gib and of.way != "reservation":
-            ssds = ssd_metric(of.machine.family if of.machine else "", of.way)
+        if of.machine and of.ssd_gib and of.way != "reservation":
+            ssds = ssd_metric(of.machine.family, of.way)
             sizes.setdefault((ssds, region, "GB"), {})[pool] = of.ssd_gib * of.count
         if of.machine is None or of.way != "on-demand":
             continue
@@ -136,17 +136,18 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
 
 
 def network_needs(
-    pools: Mapping[str, ResolvedPool[Any]], *, cluster: str, project: str
+    pools: Mapping[str, ResolvedPool[Any]], *, cluster: GkeClusterArgs, project: str
 ) -> Iterator[Need]:
     """The needs of the VPC networks that the stack creates, if it creates those between GPUs, and
     of their subnetworks."""
+    own = {} if cluster.network.existing else {cluster.name: 1}
     between = {name for pool in pools.values() for name in _between(pool)}
     for quota in ("NETWORKS", "SUBNETWORKS") if between else ():
         yield Need(
             quota=quota,
             scope=ALL_REGIONS,
             unit="VPCs" if quota == "NETWORKS" else "subnetworks",
-            pools={cluster: 1, "gpuNetworksCidr": len(between)},
+            pools={**own, "gpuNetworksCidr": len(between)},
             link=f"https://console.cloud.google.com/iam-admin/quotas?project={project}",
         )
 
@@ -172,7 +173,9 @@ def ssd_metric(family: str, way: str) -> str:
     """The regional metric for local SSDs of machines bought in this way."""
     if way in _PREEMPTIBLE:
         return "PREEMPTIBLE_LOCAL_SSD_GB"
-    return "LOCAL_SSD_TOTAL_GB" if family in _SSD_FAMILIES else FAMILY_SSD_QUOTA
+    if family == "n1":
+        return "LOCAL_SSD_TOTAL_GB"
+    return f"{FAMILY_SSD_QUOTA} of {family.upper()}"
 
 
 class GoogleQuotas:
@@ -214,7 +217,7 @@ class GoogleQuotas:
             )
         if known is not None:
             return known
-        if need.quota == FAMILY_SSD_QUOTA:
+        if need.quota.startswith(FAMILY_SSD_QUOTA):
             return Unknown(reason="this API does not report the quota of a family: see the link")
         if need.unit != "GPUs":
             return Unknown(reason=f"{need.scope} lists no quota of this name: see the link")

@@ -24,6 +24,7 @@ from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.warm_pool_args import EksWarmPoolArgs
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
 from gpu_cluster.components.gke.fallback_args import GkeFallbackArgs
+from gpu_cluster.components.gke.network_args import GkeNetworkArgs
 from gpu_cluster.components.gke.node_account import registry_warnings
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.settings import GkeSettings
@@ -151,14 +152,25 @@ def test_google_counts_by_card_market_and_project() -> None:
     }
 
 
-@pytest.mark.parametrize(("direct", "networks"), [("tcpxo", [1 + 8] * 2), (None, [])])
+@pytest.mark.parametrize(
+    ("direct", "network", "networks"),
+    [("tcpxo", {}, [1 + 8] * 2), (None, {}, []),
+     ("tcpxo", {"vpc": "v", "subnetwork": "s", "pods_range": "p", "services_range": "q"}, [8] * 2)],
+)  # fmt: skip
 def test_networks_between_gpus_count_against_the_projects_quota(
-    direct: Any, networks: list[int]
+    direct: Any, network: dict[str, str], networks: list[int]
 ) -> None:
-    """Eight for all pools, and the cluster's; what the stack already has of them is not known."""
+    """Eight for all pools, and the cluster's if the stack creates it; what the stack already has
+    of them is not known."""
+    cluster = GkeClusterArgs(
+        name="c",
+        location="us-central1-a",
+        authorized_networks=OFFICE,
+        network=GkeNetworkArgs(**network),
+    )
     args = GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g", gpu_direct=direct)
     pools = {name: ResolvedPool(args=args, pool=args.gpu_pool(name)) for name in "ab"}
-    found = [*google_quota.network_needs(pools, cluster="c", project="p")]
+    found = [*google_quota.network_needs(pools, cluster=cluster, project="p")]
     assert [need.units for need in found] == networks
     for need, name in zip(found, ("NETWORKS", "SUBNETWORKS"), strict=False):
         assert (need.quota, need.scope) == (name, "all regions")
@@ -168,14 +180,15 @@ def test_networks_between_gpus_count_against_the_projects_quota(
 
 def test_local_ssds_count_by_market_and_family() -> None:
     """Those that a pool adds, and those that its machine includes; a reservation has counted its
-    own. Of newer families, and of Spot without a quota of its own, the API does not tell."""
+    own. Of families but N1, and of Spot without a quota of its own, the API does not tell."""
     nodes = {
         name: google_quota.Nodes(
             machine=machine_type(machine), way=way, disk="pd-ssd", gigabytes=1, count=2, ssd_gib=gib
         )
         for name, machine, way, gib in [
             ("t4", "n1-standard-4", "on-demand", 750), ("plain", "n1-standard-4", "on-demand", 0),
-            ("h100", "a3-megagpu-8g", "on-demand", 6000), ("spot", "a3-megagpu-8g", "spot", 6000),
+            ("h100", "a3-megagpu-8g", "on-demand", 6000), ("l4", "g2-standard-4", "on-demand", 375),
+            ("spot", "a3-megagpu-8g", "spot", 6000),
             ("held", "a3-megagpu-8g", "reservation", 6000),
         ]
     }  # fmt: skip
@@ -183,14 +196,15 @@ def test_local_ssds_count_by_market_and_family() -> None:
     ssds = {need.quota: need for need in found if "LOCAL_SSD" in need.quota}
     assert {quota: dict(need.pools) for quota, need in ssds.items()} == {
         "LOCAL_SSD_TOTAL_GB": {"t4": 1500},
-        "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY": {"h100": 12000},
+        "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY of A3": {"h100": 12000},
+        "LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY of G2": {"l4": 750},
         "PREEMPTIBLE_LOCAL_SSD_GB": {"spot": 12000},
     }
     listed = {"quotas": [{"metric": "LOCAL_SSD_TOTAL_GB", "limit": 1000, "usage": 375},
                          {"metric": "PREEMPTIBLE_LOCAL_SSD_GB", "limit": 0}]}  # fmt: skip
     quotas = google_quota.GoogleQuotas("p", REGION, Mock(get=lambda *_: listed))
     assert quotas.answer(ssds["LOCAL_SSD_TOTAL_GB"]) == Known(limit=1000, use=375)
-    for name in ("LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY", "PREEMPTIBLE_LOCAL_SSD_GB"):
+    for name in ssds.keys() - {"LOCAL_SSD_TOTAL_GB"}:
         answer = quotas.answer(ssds[name])
         assert isinstance(answer, Unknown)
         assert "see the link" in answer.reason

@@ -156,13 +156,13 @@ def _disk_quota(call: Call, metric: str, region: str) -> dict[str, Any]:
 
 
 def _ssd_quota(call: Call, metric: str, region: str, *, spot: bool) -> dict[str, Any]:
-    """Local SSDs. Those of newer families count against LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY, which is
-    not listed."""
+    """Local SSDs. Those of families other than N1 count against LOCAL_SSD_TOTAL_GB_PER_VM_FAMILY,
+    which is not listed."""
     use = 0
     for pool in call.cloud.pools():
         config = pool.state["config"]
         machine = str(config["machineType"])
-        old = spot or machine.partition("-")[0] in ("n1", "n2", "g2", "a2")
+        old = spot or machine.partition("-")[0] == "n1"
         bought = bool(config.get("spot") or config.get("flexStart")) == spot
         if old and bought and region_of(pool.state["locations"][0]) == region:
             ssds = sum(pool_ssds(config)) + cache_ssds(config)
