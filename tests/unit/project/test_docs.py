@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpu_cluster.components.catalog.eks import INSTANCE_TYPES
 from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
 from gpu_cluster.components.gke.maintenance_args import GkeMaintenanceArgs
 from gpu_cluster.components.gpu.volume_args import VolumeArgs
@@ -248,6 +249,18 @@ def test_no_kubeconfig_is_written_where_others_can_read_it() -> None:
     assert writes
     assert [one for one in writes if not re.search(r"umask 077;.*> ~/\.kube/", one)] == []
     assert "/kubeconfig*" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_a_builder_of_snapshots_boots_its_image() -> None:
+    """An NVIDIA variant needs an NVIDIA GPU (bottlerocket-kernel-kit, pull request 321)."""
+    builders = [
+        (kind, image)
+        for page in PAGES
+        for kind, image in re.findall(r"snapshot\.sh .*-i (\S+) .*-a (\S+)", page.read_text())
+    ]
+    assert builders
+    assert [kind for kind, image in builders
+            if "-nvidia/" in image and kind not in INSTANCE_TYPES] == []  # fmt: skip
 
 
 def test_every_sample_is_in_the_readme() -> None:
