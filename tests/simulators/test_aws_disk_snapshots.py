@@ -54,16 +54,24 @@ def test_ec2_refuses_what_no_volume_can_be(
     assert (refused[0], words in refused[1]) == (code, True)
 
 
-def test_a_volume_smaller_than_its_snapshot_starts_no_node(ml: Account) -> None:
-    """As Auto Scaling reports it of a node group, and a launch for Karpenter is refused."""
+def test_a_volume_smaller_than_its_snapshot_is_refused(ml: Account) -> None:
+    """At the creation of a node group without nodes, at its update, and at a launch for Karpenter."""
     volume = ml.ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
     snapshot = ml.ec2.create_snapshot(VolumeId=volume)["SnapshotId"]
-    data = disks(SnapshotId=snapshot)
-    ml.ec2.create_launch_template(LaunchTemplateName="small", LaunchTemplateData=data)
-    ml.group("small", launchTemplate={"name": "small", "version": "1"})
-    (issue,) = ml.described("small")["health"]["issues"]
+    ml.ec2.create_launch_template(LaunchTemplateName="small", LaunchTemplateData=disks())
+    ml.ec2.create_launch_template_version(
+        LaunchTemplateName="small", LaunchTemplateData=disks(SnapshotId=snapshot)
+    )
     words = f"Volume of size 100GB is smaller than snapshot '{snapshot}', expect size>= 200GB"
-    assert words in issue["message"]
-    launch = {"LaunchTemplateName": "small", "Version": "1"}
+    with pytest.raises(ClientError, match=f"InvalidRequestException.*{words}"):
+        ml.group("refused", launchTemplate={"name": "small", "version": "2"})
+    assert "refused" not in ml.eks.list_nodegroups(clusterName="ml")["nodegroups"]
+    ml.group("small", launchTemplate={"name": "small", "version": "1"})
+    newer = {"name": "small", "version": "2"}
+    with pytest.raises(ClientError, match=f"InvalidRequestException.*{words}"):
+        ml.eks.update_nodegroup_version(
+            clusterName="ml", nodegroupName="small", launchTemplate=newer
+        )
+    launch = {"LaunchTemplateName": "small", "Version": "2"}
     with pytest.raises(ClientError, match=words):
         ml.ec2.run_instances(MinCount=1, MaxCount=1, LaunchTemplate=launch, DryRun=True)

@@ -225,8 +225,9 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
 
 
 def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
-    """A finding for each pool whose disks cannot be created from its snapshot: EKS and Karpenter
-    accept it, and no node starts (karpenter-provider-aws issue 7928, read 2026-11-29)."""
+    """A finding for each pool whose disks cannot be created from its snapshot: EKS refuses the node
+    group (cilium/cilium, pull request 43051), and Karpenter starts no node of its NodePool
+    (karpenter-provider-aws issue 7928). Both read 2026-11-29."""
     for name, pool in settings.pools.items():
         if pool.args.disk_snapshot_id is None:
             continue
@@ -246,7 +247,7 @@ def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
             elif row["VolumeSize"] > size:
                 reason = (
                     f"{snapshot} is of a volume of {row['VolumeSize']} GiB, and diskSizeGb is "
-                    f"{size}, so that no node starts; raise that"
+                    f"{size}, so that no disk can be created from it; raise that"
                 )
         if reason:
             yield Finding(about=about, word="wrong", reason=reason)

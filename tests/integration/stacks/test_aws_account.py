@@ -365,7 +365,7 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
 
 @mock_aws
 def test_a_snapshot_that_no_disk_can_be_created_from_is_named() -> None:
-    """Missing, or of a larger volume: EKS would accept it, and no node would start."""
+    """Missing, or of a larger volume."""
     ec2 = boto3.client("ec2", region_name="us-east-1")
     volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
     snapshot = ec2.create_snapshot(VolumeId=volume)["SnapshotId"]

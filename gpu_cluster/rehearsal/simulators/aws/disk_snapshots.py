@@ -1,7 +1,8 @@
 """EBS snapshots from which nodes' volumes are created, and what EC2 refuses of them.
 
 API_EbsBlockDevice.html and karpenter-provider-aws issue 7928, read 2026-11-29. Only the words about
-the size are EC2's.
+the size are EC2's. EKS gives them when a node group is created or updated, at any size
+(cilium/cilium, pull request 43051).
 """
 
 import re

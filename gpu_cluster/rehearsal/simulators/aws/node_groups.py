@@ -14,6 +14,7 @@ from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation, page
 from gpu_cluster.rehearsal.simulators.aws.cluster_rules import rolls_back
 from gpu_cluster.rehearsal.simulators.aws.disk_keys import why_no_disks
+from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
 from gpu_cluster.rehearsal.simulators.aws.eks import (
     NODE_ENTRY,
     begun,
@@ -150,6 +151,8 @@ def _complete(
     ]
     row = rules.complete(dict(given), rows, template, version or cluster.row["version"])
     rules.check_node_group(row, given, rows, template, cluster.row["version"])
+    if wrong := disks_refusal(account, data):
+        raise Refusal("InvalidRequestException", wrong[1])
     return row, data
 
 

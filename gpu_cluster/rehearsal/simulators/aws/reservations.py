@@ -14,7 +14,6 @@ from typing import Any
 from gpu_cluster.rehearsal.simulators.aws.account import NUMBER, Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation
 from gpu_cluster.rehearsal.simulators.aws.collection import filtered, filters
-from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
 from gpu_cluster.rehearsal.simulators.aws.eks import NOT_RUNNING, running, subnets, warm_running
 from gpu_cluster.rehearsal.simulators.aws.instances import (
     no_capacity,
@@ -91,7 +90,6 @@ def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     zones = {subnet.availability_zone for subnet in subnets(account, row["subnets"])}
     if misfit := (
         interfaces_refusal(group.data, row["instanceTypes"][0])
-        or disks_refusal(account, group.data)
         or placement_refusal(account, group.data, row["instanceTypes"], zones)
     ):
         code, message = misfit
