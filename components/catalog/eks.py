@@ -152,6 +152,9 @@ SECURITY_GROUPS: Final = 5
 """Security groups of a network interface, unless AWS has raised the quota L-2AFB9258."""
 MAX_SECURITY_GROUPS: Final = 16
 """The most that AWS raises it to (vpc/latest/userguide/amazon-vpc-limits.html)."""
+INITIALIZATION: Final = 5000
+"""MiB/s at which EBS copies snapshots to volumes at the same time, in a region, unless AWS has
+raised the quota (ebs/latest/userguide/initalize-volume.html, "Quotas", read 2026-11-29)."""
 
 EFA_ENV: Final[Mapping[str, str]] = MappingProxyType(
     {"FI_PROVIDER": "efa", "NCCL_BUFFSIZE": "8388608", "NCCL_P2P_NET_CHUNKSIZE": "524288"}

@@ -50,6 +50,7 @@ class EksSettings:
             *policy_warnings(self.cluster),
             *self._addon_warnings(),
             *self._address_warnings(),
+            *self._initialization_warnings(),
             *self._region_warnings(),
             *nvlink_warnings(models),
             *_training_warnings(self.pools, runs.training_nodes),
@@ -107,6 +108,21 @@ class EksSettings:
                 f"cluster.network.cidr: {cluster.network.cidr} has {have} addresses for nodes and "
                 f"pods, and the pools reserve {need} at maxNodes; use a larger range now, because "
                 "it cannot change later, or lower maxNodes"
+            )
+
+    def _initialization_warnings(self) -> Iterator[str]:
+        """A line if all nodes together would have snapshots copied faster than EBS allows."""
+        rates = {
+            name: pool.args.max_nodes * pool.args.disk_initialization_rate
+            for name, pool in self.pools.items()
+            if pool.args.disk_initialization_rate
+        }
+        if (rate := sum(rates.values())) > catalog.INITIALIZATION:
+            yield (
+                f"gpuPools.{next(iter(rates))}.diskInitializationRate: all nodes of "
+                f"{' and '.join(rates)} at once have {rate} MiB/s copied, and EBS refuses what is "
+                f"above {catalog.INITIALIZATION} in a region, so that further nodes start later; "
+                "use a lower rate, or ask AWS for a higher quota"
             )
 
     @property

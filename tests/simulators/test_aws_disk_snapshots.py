@@ -55,7 +55,7 @@ def test_ec2_refuses_what_no_volume_can_be(
 
 
 def test_a_volume_smaller_than_its_snapshot_is_refused(ml: Account) -> None:
-    """At the creation of a node group without nodes, at its update, and at a launch for Karpenter."""
+    """When a node group is created without nodes or updated, and when Karpenter launches."""
     volume = ml.ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
     snapshot = ml.ec2.create_snapshot(VolumeId=volume)["SnapshotId"]
     ml.ec2.create_launch_template(LaunchTemplateName="small", LaunchTemplateData=disks())

@@ -436,3 +436,24 @@ def test_a_snapshot_that_makes_nodes_slower_is_a_warning() -> None:
     assert warned(diskInitializationRate=300) == []
     pull = {"imagePull": "parallel", "diskThroughput": 600}
     assert warned(diskInitializationRate=300, **pull) == ["imagePull"]
+
+
+def test_more_snapshots_copied_at_once_than_ebs_allows_are_a_warning() -> None:
+    """Over all pools with a rate: 5000 MiB/s are 25 nodes at 200."""
+    disk = {"os": "bottlerocket", "diskSnapshotId": "snap-0123456789abcdef0"}
+
+    def warned(*nodes: int) -> list[str]:
+        pools = {
+            name: {"instanceTypes": ["g4dn.xlarge"], "maxNodes": most, **disk,
+                   "diskInitializationRate": 200}
+            for name, most in zip(("train-gpu", "more"), nodes, strict=False)
+        }  # fmt: skip
+        changes = [["gpu-cluster:gpuPools", name, pool] for name, pool in pools.items()]
+        lines = warnings(settings.from_config(changed("train", changes)))
+        return [line for line in lines if "MiB/s copied" in line]
+
+    assert warned(25) == warned(15, 10) == []
+    (line,) = warned(26)
+    assert line.startswith("gpu-cluster:gpuPools.train-gpu.diskInitializationRate: ")
+    (line,) = warned(15, 11)
+    assert "all nodes of train-gpu and more at once have 5200 MiB/s copied" in line
