@@ -104,8 +104,9 @@ class GpuService(pulumi.ComponentResource):
             name,
             metadata=metadata,
             spec={
-                # Not a minimum: with one pod, it would prevent its node from being drained.
-                "max_unavailable": 1,
+                # Not a minimum: with one pod, it would prevent its node from being drained. Pods
+                # that share GPUs start on another node only after all have left this one.
+                "max_unavailable": "100%" if args.shared_gpus else 1,
                 "unhealthy_pod_eviction_policy": "AlwaysAllow",
                 "selector": {"match_labels": labels},
             },

@@ -227,6 +227,15 @@ def test_pods_share_the_gpus_of_one_claim(block: str) -> None:
     assert any(urn.endswith(f"ResourceClaim::{claim.name}") for urn in deployment.depends_on)
 
 
+@pytest.mark.parametrize(("shared", "most"), [(True, "100%"), (False, 1)])
+def test_pods_that_share_gpus_may_be_evicted_together(shared: bool, most: str | int) -> None:
+    """None of them starts on another node before the last one has left, and a drain would wait."""
+    service = {**BLOCKS["gpu-cluster:services"]["a"], "sharedGpus": shared, "replicas": 2}
+    found = stack(**{"gpu-cluster:services": {"a": service}})
+    budget = found.one("kubernetes:policy/v1:PodDisruptionBudget", "a")
+    assert budget.inputs["spec"]["maxUnavailable"] == most
+
+
 def test_the_output_names_the_device_class() -> None:
     """And no resource, which no node of the pool offers."""
     exported = stack().outputs["gpuPools"]["gpus"]
