@@ -22,9 +22,11 @@ from gpu_cluster.rehearsal.control_plane.pods import (
 from gpu_cluster.rehearsal.nodes.matching import mismatches
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
 
-_NAMED = re.compile(r"device\.(?:attributes|capacity)\['gpu\.nvidia\.com'\]\.(\w+)")
-_PART = re.compile(r"\.productName\.contains\('([^']*)'\)")
-_LEAST = re.compile(r"\.memory\.(?:compareTo|isGreaterThan)\(quantity\('([^']*)'\)\)")
+_OF = r"device\.(?:attributes|capacity)\['gpu\.nvidia\.com'\]\.(\w+)"
+_NAMED = re.compile(_OF)
+_TEXT = re.compile(_OF + r"(?:\.contains\('([^']*)'\)| ?== ?'([^']*)')")
+_QUANTITY = r"\(quantity\('([0-9]+(?:\.[0-9]+)?(?:[KMGTPE]i|[kMGTPE])?)'\)\)"
+_MEMORY = re.compile(_OF + rf"\.(?:compareTo{_QUANTITY} ?(>=?) ?0|isGreaterThan{_QUANTITY})")
 
 
 def waiting(group: NodeGroup, pods: Iterable[Object]) -> list[Object]:
@@ -72,16 +74,22 @@ def lacks_node(group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]
 
 
 def unexpected(
-    group: NodeGroup, pods: Iterable[Object], templates: Mapping[str, Object]
+    group: NodeGroup,
+    pods: Iterable[Object],
+    templates: Mapping[str, Object],
+    claims: Mapping[str, Object],
 ) -> Iterator[str]:
     """Why the group's autoscaler would not have started its first node for pods with claims, one
-    line each. `templates`: ResourceClaimTemplates by `namespace/name`."""
+    line each. `templates` and `claims`: ResourceClaimTemplates and ResourceClaims by
+    `namespace/name`."""
     if not group.template.devices:
         yield "a node there offers no devices that pods could claim"
         return
     expected = group.template.expected or {}
     reasons = {
-        full_name(pod): [*filter(None, (unmet(e, expected) for e in _expressions(pod, templates)))]
+        full_name(pod): [
+            *filter(None, (unmet(e, expected) for e in _expressions(pod, templates, claims)))
+        ]
         for pod in waiting(group, pods)
     }
     # For one whose claim they meet, the node starts, and the others find a real one.
@@ -91,22 +99,42 @@ def unexpected(
 
 
 def unmet(expression: str, expected: Mapping[str, str | int]) -> str:
-    """Why a device with these attributes does not meet a condition in CEL; empty if it does."""
-    for name in _NAMED.findall(expression):
+    """Why a device with these attributes does not meet a condition in CEL; empty if it does. What
+    is not an AND of the usual comparisons is not understood here, and counts as not met."""
+    terms = (" ".join(term.split()) for term in expression.replace('"', "'").split("&&"))
+    return next(filter(None, (_unmet(term, expected) for term in terms)), "")
+
+
+def _unmet(term: str, expected: Mapping[str, str | int]) -> str:
+    if term in ("true", "device.driver == 'gpu.nvidia.com'"):
+        return ""
+    for name in _NAMED.findall(term):
         if name not in expected:
             return f"its {name} is not known without a node"
-    product, memory = str(expected.get("productName", "")), int(expected.get("memory", 0))
-    if (part := _PART.search(expression)) and part[1] not in product:
-        return f"its productName is {product} without a node, without {part[1]}"
-    if (least := _LEAST.search(expression)) and memory < quantity.parse(least[1]):
-        return f"its memory is {memory} bytes without a node, less than {least[1]}"
-    return ""
+    if text := _TEXT.fullmatch(term):
+        name, part, whole = text.groups()
+        value = expected[name]
+        if isinstance(value, str) and (whole == value if part is None else part in value):
+            return ""
+        return f"its {name} is {value} without a node, without {whole if part is None else part}"
+    if (memory := _MEMORY.fullmatch(term)) and isinstance(value := expected[memory[1]], int):
+        _, least, sign, more = memory.groups()
+        wanted = quantity.parse(least or more)
+        if value > wanted or (sign == ">=" and value == wanted):
+            return ""
+        short = "less than" if sign == ">=" else "not more than"
+        return f"its {memory[1]} is {value} bytes without a node, {short} {least or more}"
+    return f"a rehearsal does not understand {term!r}, and takes it as not met without a node"
 
 
-def _expressions(pod: Object, templates: Mapping[str, Object]) -> Iterator[str]:
+def _expressions(
+    pod: Object, templates: Mapping[str, Object], claims: Mapping[str, Object]
+) -> Iterator[str]:
     for claim in pod["spec"].get("resourceClaims") or ():
-        path = f"{pod['metadata']['namespace']}/{claim.get('resourceClaimTemplateName')}"
-        devices = templates[path]["spec"]["spec"]["devices"] if path in templates else {}
-        for request in devices.get("requests") or ():
+        space = pod["metadata"]["namespace"]
+        template = templates.get(f"{space}/{claim.get('resourceClaimTemplateName')}")
+        shared = claims.get(f"{space}/{claim.get('resourceClaimName')}")
+        spec = template["spec"]["spec"] if template else (shared or {}).get("spec", {})
+        for request in spec.get("devices", {}).get("requests") or ():
             for selector in request.get("exactly", {}).get("selectors") or ():
                 yield selector["cel"]["expression"]

@@ -799,7 +799,10 @@ class Nodes:
         """Reports a node that the cloud's autoscaler would not have started for pods with claims.
         It looks at the group's other nodes (on GKE, at the zone's) if it has some, unless it
         considers no claims at all."""
-        templates = {full_name(t): t for t in self._cluster_cache.all("ResourceClaimTemplate")}
+        templates, claims = (
+            {full_name(item): item for item in self._cluster_cache.all(kind)}
+            for kind in ("ResourceClaimTemplate", "ResourceClaim")
+        )
         zone = node["metadata"]["labels"].get(ZONE)
         first = all(
             other["metadata"]["name"] == node["metadata"]["name"]
@@ -807,7 +810,7 @@ class Nodes:
             for other in self._of_group(group)
         )
         if group.template.expected is None or first:
-            for line in unexpected(group, self._pods, templates):
+            for line in unexpected(group, self._pods, templates, claims):
                 self._event_log.finding(
                     group.name,
                     f"pool {group.name}: node {node['metadata']['name']} would not have started: "

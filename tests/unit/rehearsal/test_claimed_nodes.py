@@ -14,6 +14,10 @@ EXPECTED: dict[str, str | int] = {"productName": "L4", "memory": 48}
 _OF = "device.{}['gpu.nvidia.com'].{}"
 PRODUCT = _OF.format("attributes", "productName.contains('{}')")
 MEMORY = _OF.format("capacity", "memory.compareTo(quantity('{}')) >= 0")
+NAMED, SMALL = (
+    "its productName is L4 without a node",
+    "its memory is 48 bytes without a node, not more than",
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,26 @@ MEMORY = _OF.format("capacity", "memory.compareTo(quantity('{}')) >= 0")
             _OF.format("attributes", "driverVersion == '1'"),
             "its driverVersion is not known without a node",
         ),
+        (_OF.format("attributes", "productName == 'NVIDIA L4'"), f"{NAMED}, without NVIDIA L4"),
+        (_OF.format("attributes", "productName == 'L4'").replace("'", '"'), ""),
+        (_OF.format("attributes", "memory == '48'"), "its memory is 48 without a node, without 48"),
+        (_OF.format("capacity", "memory.compareTo(quantity('48')) > 0"), f"{SMALL} 48"),
+        (_OF.format("capacity", "memory.isGreaterThan(quantity('8Gi'))"), f"{SMALL} 8Gi"),
+        (_OF.format("capacity", "memory.isGreaterThan(quantity('47'))"), ""),
         ("true", ""),
+        ("device.driver == 'gpu.nvidia.com' && " + PRODUCT.format("L4"), ""),
+        *(
+            (
+                text,
+                f"a rehearsal does not understand {text!r}, and takes it as not met without a node",
+            )
+            for text in (
+                "quantity('8Gi').isLessThan(device.capacity['gpu.nvidia.com'].memory)",
+                _OF.format("capacity", "memory.compareTo(quantity('8Gi')) != -1"),
+                "!" + PRODUCT.format("L4"),
+                PRODUCT.format("T4") + " || " + PRODUCT.format("L4"),
+            )
+        ),
     ],
 )
 def test_a_condition_holds_for_what_the_autoscaler_expects(expression: str, reason: str) -> None:
@@ -88,10 +111,22 @@ def test_a_first_node_that_the_autoscaler_would_not_start_is_explained() -> None
     """By the condition that what it expects does not meet."""
     claims = [{"name": "gpus", "resourceClaimTemplateName": "t"}]
     pods = [waiting("b", resourceClaims=claims)]
-    (line,) = unexpected(claimable(), pods, {"default/t": template(MEMORY.format("8Gi"))})
+    (line,) = unexpected(claimable(), pods, {"default/t": template(MEMORY.format("8Gi"))}, {})
     assert line.startswith("no GPU there meets the claim of default/b: its memory is 48 bytes")
-    assert not [*unexpected(claimable(), pods, {"default/t": template(PRODUCT.format("L4"))})]
+    assert not [*unexpected(claimable(), pods, {"default/t": template(PRODUCT.format("L4"))}, {})]
     both = [*pods, waiting("any")]
-    assert not [*unexpected(claimable(), both, {"default/t": template(MEMORY.format("8Gi"))})]
-    (line,) = unexpected(group(template=replace(shape(), devices={})), pods, {})
+    assert not [*unexpected(claimable(), both, {"default/t": template(MEMORY.format("8Gi"))}, {})]
+    (line,) = unexpected(group(template=replace(shape(), devices={})), pods, {}, {})
     assert line == "a node there offers no devices that pods could claim"
+
+
+def test_a_claim_that_pods_share_is_read_too() -> None:
+    """One of their own, which no template has."""
+    pods = [waiting("b", resourceClaims=[{"name": "gpus", "resourceClaimName": "c"}])]
+    claims = {
+        part: {"default/c": {"spec": template(PRODUCT.format(part))["spec"]["spec"]}}
+        for part in ("L4", "H100")
+    }
+    assert not [*unexpected(claimable(), pods, {}, claims["L4"])]
+    (line,) = unexpected(claimable(), pods, {}, claims["H100"])
+    assert line.endswith("its productName is L4 without a node, without H100")
