@@ -29,7 +29,7 @@ class _Installer:
     name: str
     image: images.Image
     labels: Mapping[str, str]
-    """Labels of the nodes: by no pool's name, since another pool would start it anew on all."""
+    """Labels of the nodes: by no pool's name, since each new pool would restart it on all."""
     command: str
     """Its command, which installs the plugin to `source` in the container."""
     source: str

@@ -78,14 +78,14 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         ),
         "names devices for container tcpxo-daemon, and nothing on its node gives it any",
     ),
-    "a daemon that is no sidecar": (
+    "a daemon among the ordinary containers": (
         changed(
             "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
             'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]; '
             'daemon = pod.pop("initContainers")[0]; del daemon["restartPolicy"]; '
             'pod["containers"].append(daemon)',
         ),
-        "never ends: tcpxo-daemon is no sidecar",
+        "never ends: tcpxo-daemon is among containers",
     ),
     "a daemon of another release": (
         changed(

@@ -161,7 +161,7 @@ def _wrong_daemon(pod: Object, others: Sequence[Object]) -> Iterator[str]:
         if tags and tag not in {_RELEASES.get(plugin, tag) for plugin in tags}:
             yield f"has the daemon {tag}, which is not of the plugin's release {', '.join(tags)}"
         if daemon in pod["spec"]["containers"]:
-            yield f"never ends: {daemon['name']} is no sidecar, in initContainers"
+            yield f"never ends: {daemon['name']} is among containers, not initContainers"
         elif daemon.get("restartPolicy") != "Always":
             yield f"never starts: init container {daemon['name']} does not end"
         devices = _paths(annotations.get(f"{DEVICES}{daemon['name']}", ""))

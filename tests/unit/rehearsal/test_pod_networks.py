@@ -225,7 +225,7 @@ def plain(pod: Any) -> None:
         (annotate("networking.gke.io/default-interface", "eth9"), "names no interface of its own"),
         (annotate(DEVICES, None), "gives tcpxo-daemon no /dev/dmabuf_import_helper, "),
         (annotate("devices.gke.io/container.other", "[]"), "container other, which it does not"),
-        (plain, "never ends: tcpxo-daemon is no sidecar"),
+        (plain, "never ends: tcpxo-daemon is among containers"),
         (lambda pod: pod["spec"]["initContainers"][0].pop("restartPolicy"), "does not end"),
         (lambda pod: pod["spec"]["initContainers"][0].update(image="r/tcpgpudmarxd-dev:v1.0.20"),
          "has the daemon v1.0.20, which is not of the plugin's release v1.0.15"),
@@ -241,7 +241,7 @@ def test_what_a_pod_lacks_is_named(change: Callable[[Any], None], words: str) ->
 
 
 def test_a_pod_with_the_plugin_needs_the_daemon() -> None:
-    """Devices alone help nobody."""
+    """Devices are of no use without the interfaces."""
     worker = copy.deepcopy(WORKER)
     del worker["spec"]["initContainers"], worker["metadata"]["annotations"][DEVICES]
     assert wrong(worker) == [
