@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import botocore.exceptions
 
 from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.existing_args import controller
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.outputs import text, texts
@@ -181,10 +182,22 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
                     "CSI driver and perhaps who starts nodes may not use; set it to that ARN",
                 )
             return
+        roles = _launchers(eks, settings)
+    except Exception as error:
+        yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+        return
+    for word, reason in _use_of_key(kms, key, roles):
+        yield Finding(about=about, word=word, reason=reason)
+
+
+def _use_of_key(
+    kms: Any, key: str, roles: Sequence[str]
+) -> Iterator[tuple[Literal["wrong", "unknown"], str]]:
+    """A verdict and its reason for each of the roles, parts of ARNs, that may not use the key."""
+    try:
         policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
         granted = [str(statement.get("Principal")) for statement in policy["Statement"]
                    if statement.get("Effect") == "Allow"]  # fmt: skip
-        roles = _launchers(eks, settings)
         if not all(any(role in principal for principal in granted) for role in roles):
             # A grant gives the permission just like the policy.
             pages = kms.get_paginator("list_grants").paginate(KeyId=key)
@@ -192,7 +205,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
                 str(grant.get("GranteePrincipal")) for page in pages for grant in page["Grants"]
             ]
     except Exception as error:
-        yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+        yield "unknown", unknown(error).reason
         return
     partition, account = key.split(":")[1], key.split(":")[4]
     arns = {
@@ -207,8 +220,7 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
         by_iam = role not in arns and any(arns[_IAM] in name for name in granted)
         if by_iam or any("*" in word for word in granted):
             what = "IAM lets" if by_iam else "the conditions of its policy let"
-            reason = f"it is not known whether {what} {who} use it"
-            yield Finding(about=about, word="unknown", reason=reason)
+            yield "unknown", f"it is not known whether {what} {who} use it"
             continue
         principal = {"AWS": arns.get(role, role)}
         statements = json.dumps([
@@ -216,18 +228,18 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
             {"Effect": "Allow", "Principal": principal, "Action": "kms:CreateGrant",
              "Resource": "*", "Condition": {"Bool": {"kms:GrantIsForAWSResource": True}}},
         ])  # fmt: skip
-        yield Finding(
-            about=about,
-            word="wrong",
-            reason=f"neither its policy nor a grant lets {who} use it, so no node could "
-            f"start; add these statements to its policy: {statements}",
+        yield (
+            "wrong",
+            f"neither its policy nor a grant lets {who} use it, so no node could start; add these "
+            f"statements to its policy: {statements}",
         )
 
 
-def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
+def snapshots(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
     """A finding for each pool whose disks cannot be created from its snapshot: EKS refuses the node
     group (cilium/cilium, pull request 43051), and Karpenter starts no node of its NodePool
-    (karpenter-provider-aws issue 7928). Both read 2026-11-29."""
+    (karpenter-provider-aws issue 7928). Both read 2026-11-29. Also if the identity that starts the
+    nodes may not use the snapshot's key, as `disks_key` does."""
     for name, pool in settings.pools.items():
         if pool.args.disk_snapshot_id is None:
             continue
@@ -249,8 +261,42 @@ def snapshots(ec2: Any, settings: EksSettings) -> Iterator[Finding]:
                     f"{snapshot} is of a volume of {row['VolumeSize']} GiB, and diskSizeGb is "
                     f"{size}, so that no disk can be created from it; raise that"
                 )
+            elif row.get("Encrypted"):
+                key = row["KmsKeyId"]
+                for word, why in _use_of_snapshots_key(kms, key, settings):
+                    yield Finding(
+                        about=about, word=word, reason=f"the key of {snapshot}, {key}: {why}"
+                    )
         if reason:
             yield Finding(about=about, word="wrong", reason=reason)
+
+
+def _use_of_snapshots_key(
+    kms: Any, key: str, settings: EksSettings
+) -> Iterator[tuple[Literal["wrong", "unknown"], str]]:
+    """As `_use_of_key`; nothing for AWS's own key, and for that of the disks, which has a check."""
+    cluster = settings.cluster
+    if cluster.disks_encryption_key is not None and text(cluster.disks_encryption_key) == key:
+        return
+    try:
+        if _is_awss(kms, key):
+            return
+    except Exception as error:
+        yield "unknown", unknown(error).reason
+        return
+    if SCALERS[cluster.scaler].node_groups:
+        yield from _use_of_key(kms, key, [_AUTO_SCALING])
+    elif controller(cluster) is None:
+        yield from _use_of_key(kms, key, [_IAM])
+    else:
+        # As components/eks/karpenter.py names it; that module is slow to import.
+        role = f"{cluster.name[:46]}-karpenter"
+        for _ in _use_of_key(kms, key, [f":role/{role}-"]):
+            yield (
+                "unknown",
+                f"it is not known whether its policy or a grant lets the role {role} use it, which "
+                "by IAM may use only cluster.disksEncryptionKey; encrypt the snapshot with that",
+            )
 
 
 def _launchers(eks: Any, settings: EksSettings) -> list[str]:

@@ -291,7 +291,7 @@ class AwsQuotas:
             *aws_account.signed_in(self._sts, settings),
             *aws_network.network_findings(self.ec2, settings, claims),
             *aws_account.disks_key(self.ec2, self._kms, settings, self.eks),
-            *aws_account.snapshots(self.ec2, settings),
+            *aws_account.snapshots(self.ec2, self._kms, settings),
             *aws_account.buckets(self._s3, accounts, settings.region),
             *aws_account.spot_role(self._iam, settings),
         ]

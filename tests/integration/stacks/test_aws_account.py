@@ -374,7 +374,7 @@ def test_a_snapshot_that_no_disk_can_be_created_from_is_named() -> None:
         disk = {"os": "bottlerocket", "diskSnapshotId": identity, "diskSizeGb": gib}
         pool = {"instanceTypes": ["g4dn.xlarge"], **disk}
         settings = eks_settings(["gpu-cluster:gpuPools", "train-gpu", pool])
-        return about(aws_account.snapshots(ec2, settings))
+        return about(aws_account.snapshots(ec2, None, settings))
 
     assert found(snapshot, 200) == []
     ((key, word, reason),) = found(snapshot, 100)
@@ -382,6 +382,46 @@ def test_a_snapshot_that_no_disk_can_be_created_from_is_named() -> None:
     assert f"{snapshot} is of a volume of 200 GiB, and diskSizeGb is 100" in reason
     ((_, word, reason),) = found("snap-0123456789abcdef0", 100)
     assert (word, "does not exist in us-east-1" in reason) == ("wrong", True)
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("scaler", "named", "word"),
+    [
+        ("cluster-autoscaler", "root", "wrong"),
+        (
+            "cluster-autoscaler",
+            "role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
+            None,
+        ),
+        ("cluster-autoscaler", "disks", None),
+        ("karpenter", "root", "unknown"),
+        ("karpenter", "role/k8s-ml-karpenter-0a1b2c3", None),
+    ],
+)
+def test_who_starts_the_nodes_needs_the_key_of_a_snapshot(
+    scaler: str, named: str, word: str | None
+) -> None:
+    """The stack gives Karpenter the key of the disks, which has its own check, and no other."""
+    kms, ec2 = (boto3.client(name, region_name="us-east-1") for name in ("kms", "ec2"))
+    allowed = {"Effect": "Allow", "Action": "kms:*", "Resource": "*",
+               "Principal": {"AWS": f"arn:aws:iam::123456789012:{named}"}}  # fmt: skip
+    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    key = kms.create_key(Policy=json.dumps(policy))["KeyMetadata"]["Arn"]
+    row = {"State": "completed", "VolumeSize": 100, "Encrypted": True, "KmsKeyId": key}
+    cluster, disk = "gpu-cluster:cluster", {"os": "bottlerocket", "diskSizeGb": 100}
+    pool = {"instanceTypes": ["g4dn.xlarge"], "diskSnapshotId": "snap-0123456789abcdef0", **disk}
+    changes: list[Any] = [[cluster, "autoscaler", "absent"], [cluster, "scaler", scaler]]
+    if named == "disks":
+        changes.append([cluster, "disksEncryptionKey", key])
+    settings = eks_settings(*changes, ["gpu-cluster:gpuPools", "train-gpu", pool])
+    with Stubber(ec2) as stub:
+        stub.add_response("describe_snapshots", {"Snapshots": [row]})
+        found = about(aws_account.snapshots(ec2, kms, settings))
+    assert [(place, level) for place, level, _ in found] == (
+        [("gpuPools.train-gpu.diskSnapshotId", word)] if word else []
+    )
+    assert all(f"the key of snap-0123456789abcdef0, {key}: " in reason for *_, reason in found)
 
 
 @mock_aws
