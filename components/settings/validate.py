@@ -12,7 +12,7 @@ from typing import Any
 
 from ..batch.team_args import TeamQueue, check_quota, chooses_gpus
 from ..batch.training_args import TrainingArgs
-from ..catalog import cuda
+from ..catalog import cuda, images
 from ..catalog import kubernetes as names
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
@@ -136,6 +136,14 @@ def check_claimed(settings: Settings[Any]) -> Iterator[Refusal]:
                     f"is not possible with devicePlugin dra: Kueue {what} by GPUs that pods "
                     "request, not by those that they claim; drop one of the two"
                 )
+    if claimed and settings.batch and settings.batch.pods_ready_minutes is not None:
+        # pkg/controller/core/workload_controller.go:351 of v0.16.9; kueue issue 13930.
+        yield refuse((f"{NAMESPACE}:batch", "podsReadyMinutes"))(
+            f"is not possible with a queue of pool {claimed[0].name} with devicePlugin dra: Kueue "
+            f"{images.KUEUE.tag} puts a job that it stops back in its queue without the GPUs that "
+            "its pods claim, and starts it beyond the queue's quota",
+            remedy=f"drop the key, or take pool {claimed[0].name} out of its queue",
+        )
     for pool in pools:
         if claimed and pool.fabric and pool.fabric.claimed:
             yield refuse((f"{NAMESPACE}:gpuPools", pool.name, "gpuDirect"))(
