@@ -226,6 +226,8 @@ class GpuPool:
     """Maximum CPU that a node has for pods, in thousandths of a core; None if it is not known."""
     memory_mib: int | None = None
     """Maximum memory that a node has for pods, in MiB; None if it is not known."""
+    max_pods: int | None = None
+    """Maximum number of pods on a node, including those of DaemonSets; None if it is not known."""
     stay_annotations: Mapping[str, str] = field(default_factory=dict)
     """The annotations of a pod that must not be evicted in favor of fewer nodes, as its scaler
     reads them; empty if the platform does not allow any."""

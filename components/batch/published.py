@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
         values = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if not values.get("priorities", True):
             del values["priorities"]  # A key that older commands refuse.
-        for key in ("cdi", "driver_branch"):
+        for key in ("cdi", "driver_branch", "max_pods"):
             values.pop(key, None)  # Of no use to submitters, and a key that older commands refuse.
         return {camel(name): _plain(item) for name, item in values.items() if item is not None}
     if isinstance(value, Mapping):

@@ -34,6 +34,9 @@ _GKE_SSD_RESERVED: Final = {1: 50, 2: 75}
 _GKE_SSDS_RESERVED: Final = 100
 """GiB by number of local SSDs: pkg/cloudprovider/gke/reserved.go there."""
 _GKE_EVICTION_MIB: Final = 100
+GKE_PODS: Final = 110
+"""Pods on a node, by default (docs.cloud.google.com/kubernetes-engine/docs/how-to/
+flexible-pod-cidr, read 2026-11-29)."""
 _EKS_MIB: Final = 255
 _EKS_EVICTION_MIB: Final = 100
 """Free memory below which pods are evicted."""

@@ -716,6 +716,7 @@ class EksGpuNodeGroupArgs(Checked):
             cpu_millis=cpu_millis,
             # At zero, the autoscaler starts no node for a pod that requests more than the tags say.
             memory_mib=least or most if self.min_nodes == 0 else most,
+            max_pods=self.max_pods or self._addresses,
             # The user data may add the instance's own disks.
             disk_mib=None if self.user_data or self.local_disks(scaler) else self.disk_gib * 1024,
             gpus_per_node=self.gpus,
@@ -1101,9 +1102,14 @@ class EksGpuNodeGroupArgs(Checked):
             return ["raid0"] if self.os == "bottlerocket" else None
         if key == "minNodes":
             return [0] if self.fallback or "capacity-block" in self.purchases else None
+        most = self._addresses
+        return Range(None, most) if key == "kubelet.maxPods" and most else None
+
+    @property
+    def _addresses(self) -> int | None:
+        """The number of pods for which each of its types has addresses; None if unknown."""
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)
-        most = [row.max_pods for row in rows if row.max_pods is not None]
-        return Range(None, min(most)) if key == "kubelet.maxPods" and most else None
+        return min((row.max_pods for row in rows if row.max_pods is not None), default=None)
 
     @property
     def max_pods(self) -> int | None:

@@ -855,6 +855,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
+            max_pods=room.GKE_PODS,
             disk_mib=room.gke_ssds(self.pod_ssds, self.ssd_gib * self.pod_ssds // self.ssds)
             if self.pod_ssds
             else room.gke_disk(self.disk_size_gb, image),

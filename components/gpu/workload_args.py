@@ -18,7 +18,7 @@ from ..schema.rules import only, rule
 from .gpu_claims import Claim, claims
 from .pod_args import PodArgs
 from .pod_group import PodGroup
-from .resources_args import impossible
+from .resources_args import RESOURCES, impossible
 
 SHARERS_MOST = 256
 """Kubernetes' ResourceClaimReservedForMaxSize (resource/v1/types.go of v1.34)."""
@@ -130,6 +130,27 @@ class GpuPodArgs(PodArgs):
                 f"{SHARERS_MOST} pods can use one claim, and the entry has up to {self.pods}",
                 remedy="lower their number, or drop the key",
             )
+        for what, (amount, most) in self._on_one_node(pool).items():
+            if quantity.parse(amount) <= quantity.parse(most) < self.pods * quantity.parse(amount):
+                yield refuse("sharedGpus")(
+                    f"is for pods on one node, and the entry's {self.pods} need more {what} than "
+                    f"one of pool {pool.name} has ({most})",
+                    remedy="lower their number or what they request, or drop the key",
+                )
+
+    def _on_one_node(self, pool: GpuPool) -> dict[str, tuple[str, str]]:
+        """Resource -> what a pod requests of it, and the most that a node has for all of them;
+        without what is not known."""
+        amounts = {
+            RESOURCES[field]: (getattr(self.requests, field) or getattr(self.limits, field), most)
+            for field, most in pool.room(self.gpus).items()
+        }
+        offered = pool.extended_resources or {}
+        for name, number in self.extended(pool)[0].items():
+            amounts[name] = (number, str(offered.get(name, 0)))
+        if pool.max_pods:
+            amounts["room for pods"] = ("1", str(pool.max_pods))
+        return {name: amount for name, amount in amounts.items() if amount[0]}
 
     def uses_host(self, pool: GpuPool) -> bool:
         """Like `PodArgs.uses_host`; a pod without GPUs mounts nothing of the driver."""
