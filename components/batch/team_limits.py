@@ -57,12 +57,13 @@ class TeamLimits(pulumi.ComponentResource):
                     spec={"limits": [{"type": "Container", "default_request": requests}]},
                     opts=cluster.options(self),
                 )
+        claims = any(cluster.pools[pool].device_class for pool in queue.pools)
         self._policy(
             f"team-{name}-queue",
             queue,
             cluster,
             (names.JOB_SET_GROUP, "jobsets", ["CREATE"]),
-            [*queued(name, queue), *on_gpu_nodes(cluster.pools.values())],
+            [*queued(name, queue), *on_gpu_nodes(cluster.pools.values(), claims=claims)],
             _ENVIRONMENT,
         )
         # Members create the files of their jobs, and a pod may take its variables from them.
@@ -74,6 +75,21 @@ class TeamLimits(pulumi.ComponentResource):
             [CONFIG_MAPS],
             _unwanted("object.?data.orValue({})", "name"),
         )
+        if claims:
+            admission_policy(
+                f"team-{name}-claims",
+                namespaces=queue.namespaces,
+                rule={
+                    "api_groups": ["resource.k8s.io"],
+                    "api_versions": ["*"],
+                    # Their specs cannot be changed.
+                    "operations": ["CREATE"],
+                    "resources": ["resourceclaims", "resourceclaimtemplates"],
+                },
+                validations=[CLAIMS],
+                cluster=cluster,
+                parent=self,
+            )
         self.register_outputs({})
 
     def _policy(
@@ -138,9 +154,10 @@ def queued(name: str, queue: TeamQueue) -> Iterator[ValidationArgsDict]:
         }
 
 
-def on_gpu_nodes(pools: Collection[GpuPool]) -> Iterator[ValidationArgsDict]:
+def on_gpu_nodes(pools: Collection[GpuPool], *, claims: bool) -> Iterator[ValidationArgsDict]:
     """Refuses pods that occupy GPU nodes without GPUs of their quota, or see those of other pods:
-    what the policy pack's `gpu-limits` and `gpu-all` refuse in a stack file."""
+    what the policy pack's `gpu-limits` and `gpu-all` refuse in a stack file. `claims`: whether the
+    team has GPUs that pods claim."""
     taints, labels = set(), set()
     for pool in pools:
         keys = {taint.key for taint in pool.taints}
@@ -155,7 +172,7 @@ def on_gpu_nodes(pools: Collection[GpuPool]) -> Iterator[ValidationArgsDict]:
     # dyn: the limit may be a number, and the expression is compiled for the text of the default.
     has_gpus = f"pod.containers.exists(container, !(string(dyn({limit})) in ['0', '']))"
     need = f"{GPU_RESOURCE} in the limits of a container"
-    if any(pool.device_class for pool in pools):
+    if claims:
         has_gpus = f"({has_gpus} || size(pod.?resourceClaims.orValue([])) > 0)"
         need += ", or a ResourceClaim"
     yield {
@@ -215,3 +232,15 @@ _ENVIRONMENT: Final = (
 """The unwanted variables of all containers of a job."""
 CONFIG_MAPS: Final = _none_choose_gpus("keys of a ConfigMap")
 """Refuses ConfigMaps from which a pod would take such a variable."""
+_REQUESTS: Final = "dyn(object).spec.?spec.orValue(dyn(object).spec).?devices.?requests.orValue([])"
+"""Of a ResourceClaim, or of a template, which has it in a spec of its own. dyn: the expression is
+compiled for both."""
+CLAIMS: Final[ValidationArgsDict] = {
+    "expression": f"size({_REQUESTS}) > 0 && {_REQUESTS}.all(request, "
+    f"request.?exactly.?deviceClassName.orValue('') == '{names.GPU_CLASS}')",
+    "message": f"a claim of a team requests GPUs of DeviceClass {names.GPU_CLASS} and nothing "
+    "else, or else its pod occupies a GPU node without a GPU of the quota; set exactly."
+    "deviceClassName of each request",
+}
+"""Refuses claims without any request, which Kubernetes accepts (pkg/apis/resource/validation of
+v1.34), and for devices that no quota counts."""

@@ -323,7 +323,8 @@ def test_kueue_counts_claimed_gpus_for_a_queue_of_such_a_pool(pools: list[str]) 
 def test_a_team_claims_no_more_than_its_gpus(
     gpus: dict[str, int], requested: str, claimed: str
 ) -> None:
-    """Of its own pools, and no partitions; its pods may be on GPU nodes with a claim."""
+    """Of its own pools, and no partitions; its pods may be on GPU nodes with a claim if it has any
+    of these GPUs. Claims without GPUs are refused then."""
     teams = {"a": TeamArgs(members=["user:ada"], gpus=gpus)}
     recording = claiming([], **team_queues(teams, {"a": ((), ("ada",))}))
     assert recording.one("kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"] == {
@@ -333,8 +334,11 @@ def test_a_team_claims_no_more_than_its_gpus(
     }
     policy = of(recording, "ValidatingAdmissionPolicy", "team-a-queue").inputs["spec"]
     (rule,) = (one for one in policy["validations"] if "selects or tolerates" in one["message"])
-    assert "size(pod.?resourceClaims.orValue([])) > 0" in rule["expression"]
-    assert "or a ResourceClaim" in rule["message"]
+    own = claimed != "0"
+    assert ("size(pod.?resourceClaims.orValue([])) > 0" in rule["expression"]) == own
+    assert ("or a ResourceClaim" in rule["message"]) == own
+    policies = recording.of("kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy")
+    assert ("team-a-claims" in {policy.name for policy in policies}) == own
 
 
 @pytest.mark.parametrize("topology", [False, True])

@@ -1,7 +1,7 @@
 """Pools whose pods claim their GPUs from NVIDIA's DRA driver, and one mistake at a time."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,50 @@ def test_pods_share_a_gpu_by_one_claim(tmp_path: Path) -> None:
         assert sandbox.event_log.findings == []
 
 
+def test_a_drain_moves_pods_that_share_a_gpu(tmp_path: Path) -> None:
+    """All leave the node before the first starts on another one: their claim belongs to it."""
+
+    def shared(config: dict[str, Any]) -> None:
+        config["gpu-cluster:gpuPools"]["gpus"]["devicePlugin"] = "dra"
+        image = config["gpu-cluster:workloads"]["gpu-all"]["image"]
+        chat = {"pool": "gpus", "image": image, "port": 80, "replicas": 2, "sharedGpus": True}
+        config["gpu-cluster:workloads"] = {}
+        config["gpu-cluster:services"] = {"chat": chat}
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(shared))
+        up(sandbox)
+        api = sandbox.control_plane.api
+
+        def ready() -> list[tuple[str, str]]:
+            """Node and name of the pods that may be evicted one at a time."""
+            return sorted(
+                (pod["spec"]["nodeName"], pod["metadata"]["name"])
+                for pod in api.items("/api/v1/namespaces/default/pods")
+                if "deletionTimestamp" not in pod["metadata"]
+                and {"type": "Ready", "status": "True"}.items()
+                <= {k: v for c in pod["status"].get("conditions", ()) if c["type"] == "Ready"
+                    for k, v in c.items()}.items()
+            )  # fmt: skip
+
+        first, second = until(lambda: len(found := ready()) == 2 and found, "both pods are ready")
+        assert first[0] == second[0]
+        api.patch(f"/api/v1/nodes/{first[0]}", {"spec": {"unschedulable": True}})
+
+        def moved() -> bool:
+            found = ready()
+            for node, name in found:
+                if node == first[0]:
+                    path = f"/api/v1/namespaces/default/pods/{name}/eviction"
+                    with suppress(ApiError):
+                        api.create(path, {"apiVersion": "policy/v1", "kind": "Eviction",
+                                          "metadata": {"name": name}})  # fmt: skip
+            return len(found) == 2 and first[0] not in dict(found)
+
+        until(moved, "both pods are ready on another node")
+        assert sandbox.event_log.findings == []
+
+
 def test_queues_and_teams_count_claimed_gpus(tmp_path: Path) -> None:
     """The real Kueue starts one of two jobs that claim what their queue has, although the nodes
     have more, and the API server refuses a team's claims beyond its quota."""
@@ -252,10 +296,13 @@ def test_queues_and_teams_count_claimed_gpus(tmp_path: Path) -> None:
         first, second = lives()
         assert second.created >= (first.done or 0)
         claims = "/apis/resource.k8s.io/v1/namespaces/research/resourceclaims"
-        for device_class, devices in (("gpu.nvidia.com", 3), ("mig.nvidia.com", 1)):
+        for device_class, devices, refusal in (
+            ("gpu.nvidia.com", 3, "exceeded quota.*gpu.nvidia.com.deviceclass"),
+            ("mig.nvidia.com", 1, "a claim of a team requests"),
+        ):
             exactly = {"deviceClassName": device_class, "count": devices}
             spec = {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}
-            with pytest.raises(ApiError, match=f"exceeded quota.*{device_class}.deviceclass"):
+            with pytest.raises(ApiError, match=refusal):
                 sandbox.control_plane.api.create(
                     claims,
                     {
@@ -263,6 +310,28 @@ def test_queues_and_teams_count_claimed_gpus(tmp_path: Path) -> None:
                         "kind": "ResourceClaim",
                         "metadata": {"name": "more", "namespace": "research"},
                         "spec": spec,
+                    },
+                )
+        exactly = {"exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}
+        others = {"deviceClassName": "nic.example.com", "count": 1}
+        for kind, refused in (
+            ("ResourceClaim", []),
+            ("ResourceClaimTemplate", []),
+            ("ResourceClaimTemplate", [exactly, {"exactly": others}]),
+            ("ResourceClaimTemplate", [{"firstAvailable": [{"name": "a", **others}]}]),
+            ("ResourceClaimTemplate", [exactly]),
+        ):
+            requests = [{"name": f"r{i}", **request} for i, request in enumerate(refused)]
+            spec = {"devices": {"requests": requests}}
+            accepted = refused == [exactly]
+            with nullcontext() if accepted else pytest.raises(ApiError, match="a claim of a team"):
+                sandbox.control_plane.api.create(
+                    f"/apis/resource.k8s.io/v1/namespaces/research/{kind.lower()}s",
+                    {
+                        "apiVersion": "resource.k8s.io/v1",
+                        "kind": kind,
+                        "metadata": {"name": "of-a-member", "namespace": "research"},
+                        "spec": {"spec": spec} if kind.endswith("Template") else spec,
                     },
                 )
         rehearsal.teardown()

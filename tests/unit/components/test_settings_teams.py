@@ -273,6 +273,7 @@ UNWANTED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "tolerations: one without a key": [],
     "nodeName: bypasses": [],
     "envFrom cannot have a prefix": [],
+    "a claim of a team": [],
 }  # fmt: skip
 """How the message of a rule of the team's policies begins -> jobs of the stack, and the refusal."""
 
@@ -308,8 +309,10 @@ def test_every_rule_of_the_policies_is_among_them() -> None:
     queue = settings.batch.queues["research"]
     assert isinstance(queue, TeamQueue)
     pool = settings.pools["train-gpu"].pool
-    rules = [*team_limits.queued("research", queue), *team_limits.on_gpu_nodes([pool])]
-    messages = [str(rule["message"]) for rule in [*rules, team_limits.CONFIG_MAPS]]
+    nodes = team_limits.on_gpu_nodes([pool], claims=True)
+    rules = [*team_limits.queued("research", queue), *nodes]
+    others = [team_limits.CONFIG_MAPS, team_limits.CLAIMS]
+    messages = [str(rule["message"]) for rule in [*rules, *others]]
     assert len(messages) == len(UNWANTED)
     for message in messages:
         assert [start for start in UNWANTED if message.startswith(start)], message
