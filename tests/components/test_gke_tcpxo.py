@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from gpu_cluster.components.batch.published import Published, parse_published
@@ -15,12 +16,14 @@ from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.batch.training_spec import spec
 from gpu_cluster.components.cluster import Fabric, GpuPool
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
+from tests.components import recording
 from tests.components.recording import Recording
 from tests.components.test_acceptance import IMAGE
 from tests.components.test_gke import NODE_POOL
 from tests.program.environments import recorded, values_of
 
 NETWORK = "gcp:compute/network:Network"
+PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 NAMES = [f"gpu-nic-{number}" for number in range(8)]
@@ -69,10 +72,7 @@ def test_nodes_have_an_interface_in_each_network_and_no_public_address() -> None
     config = found.one(NODE_POOL, "fast").inputs["networkConfig"]
     assert config.keys() == {"additionalNodeNetworkConfigs", "enablePrivateNodes"}
     assert config["enablePrivateNodes"] is True
-    parameters = [
-        found.one("kubernetes:networking.gke.io/v1:GKENetworkParamSet", f"{name}-parameters").inputs
-        for name in NAMES
-    ]
+    parameters = [found.one(PARAMETERS, f"{name}-parameters").inputs for name in NAMES]
     assert config["additionalNodeNetworkConfigs"] == [
         {"network": item["spec"]["vpc"], "subnetwork": item["spec"]["vpcSubnet"]}
         for item in parameters
@@ -269,7 +269,7 @@ def test_submitted_jobs_know_the_networks() -> None:
     assert "networks" not in Published(pools={"claimed": claimed}).text()
 
 
-def on_owners_cluster(**cluster: Any) -> Recording:
+def on_owners_cluster(*, again: bool = False, **cluster: Any) -> Recording:
     """A job on two A3 Mega nodes of the sample's existing cluster, with these keys of it."""
     values = values_of("on-gke")
     owners = [f"nic-{number}" for number in range(8)]
@@ -280,7 +280,9 @@ def on_owners_cluster(**cluster: Any) -> Recording:
         "gpuPools": {"fast": {**pool, "gpuDirect": "tcpxo"}}, "workloads": {},
         "batch": {"jobSet": True}, "trainingJobs": {"ddp": job},
     }  # fmt: skip
-    return recorded(values | {f"gpu-cluster:{name}": value for name, value in changes.items()})
+    return recorded(
+        values | {f"gpu-cluster:{name}": value for name, value in changes.items()}, again=again
+    )
 
 
 def test_on_an_existing_cluster_nodes_and_pods_join_the_owners_networks() -> None:
@@ -301,6 +303,27 @@ def test_on_an_existing_cluster_nodes_and_pods_join_the_owners_networks() -> Non
     assert [row["network"] for row in interfaces] == [
         "default", *(f"nic-{number}" for number in range(8)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parameters", "has"),
+    [
+        ({"networkAttachment": "a", "deviceMode": "NetDevice"}, "no vpc and no vpcSubnet"),
+        ({"vpc": "v", "vpcSubnet": "s"}, "no deviceMode"),
+        ({"vpc": "v", "vpcSubnet": "s", "deviceMode": "RDMA"}, "deviceMode RDMA"),
+    ],
+)
+def test_an_owners_network_is_one_of_vpc_devices(
+    monkeypatch: pytest.MonkeyPatch, parameters: dict[str, str], has: str
+) -> None:
+    """The names of its VPC network are the pool's, and TCPXO's daemon receives from the kernel's
+    interfaces."""
+    monkeypatch.setitem(recording._READ, PARAMETERS, {"spec": parameters})
+    with pytest.raises(pulumi.RunError, match=(
+        rf"^gpu-cluster:cluster\.gpuNetworks: the GKENetworkParamSet of nic-\d has {has}, and "
+        r"interfaces for GPUs need vpc, vpcSubnet and deviceMode NetDevice; name a Network"
+    )):  # fmt: skip
+        on_owners_cluster(again=True)
 
 
 def test_the_owners_plugin_is_used_and_none_installed() -> None:
