@@ -39,14 +39,19 @@ class Gpu:
     model: str
     memory_gb: int
     architecture: Architecture
-    product: str | None = None
-    """`nvidia.com/gpu.product` as GPU feature discovery writes it: the driver's name with hyphens;
-    None if no listing of a node with this GPU was found. `PRODUCT_SOURCES` has the listings."""
+    driver_name: str | None = None
+    """As `nvidia-smi` and NVIDIA's DRA driver call it; None if no listing of a node with this GPU
+    was found. `PRODUCT_SOURCES` has the listings, which have the name with hyphens."""
     memory_mib: int | None = None
     """`nvidia.com/gpu.memory`, as the driver (from 510 on) reports it; None as above."""
     nvlink_domain: bool = False
     """Whether NVLink connects the GPUs of several machines; programs need IMEX to use it
     (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html)."""
+
+    @property
+    def product(self) -> str | None:
+        """`nvidia.com/gpu.product` as GPU feature discovery writes it: the name with hyphens."""
+        return self.driver_name and self.driver_name.replace(" ", "-")
 
     @property
     def supports_mps(self) -> bool:
@@ -80,30 +85,32 @@ _ROWS: Final = (
     Gpu(model="M60", memory_gb=8, architecture="Maxwell"),
     Gpu(model="P4", memory_gb=8, architecture="Pascal"),
     Gpu(model="P100", memory_gb=16, architecture="Pascal"),
-    Gpu(model="V100 16GB", product="Tesla-V100-SXM2-16GB", memory_mib=16384, memory_gb=16,
+    Gpu(model="V100 16GB", driver_name="Tesla V100-SXM2-16GB", memory_mib=16384, memory_gb=16,
         architecture="Volta"),
     Gpu(model="V100 32GB", memory_gb=32, architecture="Volta"),
-    Gpu(model="T4", product="Tesla-T4", memory_mib=15360, memory_gb=16, architecture="Turing"),
+    Gpu(model="T4", driver_name="Tesla T4", memory_mib=15360, memory_gb=16, architecture="Turing"),
     Gpu(model="T4G", memory_gb=16, architecture="Turing"),
-    Gpu(model="A10G", product="NVIDIA-A10G", memory_mib=23028, memory_gb=24, architecture="Ampere"),
+    Gpu(model="A10G", driver_name="NVIDIA A10G", memory_mib=23028, memory_gb=24,
+        architecture="Ampere"),
     Gpu(model="A30", memory_gb=24, architecture="Ampere"),
-    Gpu(model="A100 40GB", product="NVIDIA-A100-SXM4-40GB", memory_mib=40960, memory_gb=40,
+    Gpu(model="A100 40GB", driver_name="NVIDIA A100-SXM4-40GB", memory_mib=40960, memory_gb=40,
         architecture="Ampere"),
-    Gpu(model="A100 80GB", product="NVIDIA-A100-SXM4-80GB", memory_mib=81920, memory_gb=80,
+    Gpu(model="A100 80GB", driver_name="NVIDIA A100-SXM4-80GB", memory_mib=81920, memory_gb=80,
         architecture="Ampere"),
-    Gpu(model="L4", product="NVIDIA-L4", memory_mib=23034, memory_gb=24, architecture="Ada"),
-    Gpu(model="L40S", product="NVIDIA-L40S", memory_mib=46068, memory_gb=48, architecture="Ada"),
-    Gpu(model="H100", product="NVIDIA-H100-80GB-HBM3", memory_mib=81559, memory_gb=80,
+    Gpu(model="L4", driver_name="NVIDIA L4", memory_mib=23034, memory_gb=24, architecture="Ada"),
+    Gpu(model="L40S", driver_name="NVIDIA L40S", memory_mib=46068, memory_gb=48,
+        architecture="Ada"),
+    Gpu(model="H100", driver_name="NVIDIA H100 80GB HBM3", memory_mib=81559, memory_gb=80,
         architecture="Hopper"),
-    Gpu(model="H200", product="NVIDIA-H200", memory_gb=141, architecture="Hopper"),
-    Gpu(model="B200", product="NVIDIA-B200", memory_gb=180, architecture="Blackwell"),
+    Gpu(model="H200", driver_name="NVIDIA H200", memory_gb=141, architecture="Hopper"),
+    Gpu(model="B200", driver_name="NVIDIA B200", memory_gb=180, architecture="Blackwell"),
     Gpu(model="B300", memory_gb=269, architecture="Blackwell Ultra"),
-    Gpu(model="GB200", product="NVIDIA-GB200", memory_gb=186, architecture="Blackwell",
+    Gpu(model="GB200", driver_name="NVIDIA GB200", memory_gb=186, architecture="Blackwell",
         nvlink_domain=True),
     Gpu(model="GB300", memory_gb=279, architecture="Blackwell Ultra", nvlink_domain=True),
     Gpu(model="RTX PRO 4500", memory_gb=32, architecture="Blackwell"),
-    Gpu(model="RTX PRO 6000", product="NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", memory_gb=96,
-        architecture="Blackwell"),
+    Gpu(model="RTX PRO 6000", driver_name="NVIDIA RTX PRO 6000 Blackwell Server Edition",
+        memory_gb=96, architecture="Blackwell"),
 )  # fmt: skip
 
 GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({row.model: row for row in _ROWS})

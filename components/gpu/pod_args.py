@@ -9,6 +9,7 @@ from annotated_types import Ge, Interval
 
 from ..access.service_accounts import ServiceAccountArgs
 from ..catalog import kubernetes as names
+from ..catalog.accelerators import GPUS
 from ..cluster import GpuPool
 from ..kube import quantity
 from ..schema.decode import unknown
@@ -70,6 +71,16 @@ class GpuSelectorArgs(Checked):
                     remedy="drop the key, use a part of that name as product, or give the pool a "
                     "minNodes by which each zone has a node",
                 )
+
+    def check_product(self, pool: GpuPool) -> None:
+        """Raises ValueError if the driver calls none of the pool's GPUs so, as far as is known."""
+        called = [GPUS[model].driver_name for model in pool.models]
+        if self.product and called and not any(n is None or self.product in n for n in called):
+            raise refuse(("gpuSelector", "product"), self.product)(
+                f"is no part of what NVIDIA's driver calls the GPUs of pool {pool.name}: "
+                f"{' or '.join(filter(None, called))}",
+                remedy="write a part of that",
+            )
 
     @property
     def expressions(self) -> list[str]:
@@ -263,6 +274,7 @@ class PodArgs(Checked):
             )
         if not gpus:
             raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
+        self.gpu_selector.check_product(pool)
         if pool.name_at_zero is not None:
             self.gpu_selector.check_at_zero(pool.name, pool.name_at_zero)
 
