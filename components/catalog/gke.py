@@ -104,6 +104,10 @@ FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "managed-dranet": ("1.34.1-gke.1829001",),
         # cluster-autoscaler 7d250507, pkg/config/options/tracking/field_dra.go.
         "dra": ("1.34.0-gke.0",),
+        # Cluster Autoscaler compares a new node with the pool's template, before 1.35 even if there
+        # are nodes (processors/customresources/dra_processor.go, read 2026-11-29), so it does not
+        # wait for GPUs that are none of `DRA_NAMES`.
+        "dra-growth-by-nodes": ("1.35.0-gke.0",),
         "data-cache": ("1.32.3-gke.1440000",),
         "gpudirect-tcpxo": (
             "1.28.15-gke.3163000",

@@ -401,6 +401,14 @@ def _metrics(runs: Runs, found: FoundCluster, name: str, update: str) -> Iterato
         )
 
 
+def doubts(
+    args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]], found: FoundCluster
+) -> Iterator[str]:
+    """What to know of pools in a cluster of this version, unless the config's own was warned of."""
+    for name, pool in pools.items() if args.version is None else ():
+        yield from pool.args.claim_warnings(name, found.version)
+
+
 def bounded(
     args: GkeExistingClusterArgs, pools: Mapping[str, ResolvedPool[Any]], found: FoundCluster
 ) -> Iterator[str]:

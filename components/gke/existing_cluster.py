@@ -11,7 +11,15 @@ from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..lifecycle import ownership
 from ..lifecycle.prefix import unique
 from .cpu_pool import GkeCpuPool
-from .existing_args import FoundCluster, GkeExistingClusterArgs, gcloud, no_dns, own_account, unfit
+from .existing_args import (
+    FoundCluster,
+    GkeExistingClusterArgs,
+    doubts,
+    gcloud,
+    no_dns,
+    own_account,
+    unfit,
+)
 from .kubeconfig import kubeconfig
 from .node_identity import GkeNodeIdentity
 
@@ -75,9 +83,12 @@ class GkeExistingCluster(pulumi.ComponentResource):
             )
 
             def fitting(cluster: gcp.container.GetClusterResult) -> tuple[str, str | None]:
-                refusals = unfit(args, pools, runs, found_in(cluster), project=project, stack=stack)
+                found = found_in(cluster)
+                refusals = unfit(args, pools, runs, found, project=project, stack=stack)
                 if lines := [f"gpu-cluster:{refused}" for refused in refusals]:
                     raise pulumi.RunError("\n".join(lines))
+                for line in doubts(args, pools, found):
+                    pulumi.log.warn(f"gpu-cluster:{line}")
                 if not _private(cluster):
                     pulumi.log.warn(
                         f"gpu-cluster:cluster.existing: {args.existing} gives nodes public "

@@ -633,7 +633,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             warnings=[
                 *dict.fromkeys(line for choice in choices for line in choice.warnings),
                 *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
-                *(f"gpuPools.{name}.{line}" for line in self._claim_warnings(cluster.version)),
+                *self.claim_warnings(name, cluster.version or _by_default(cluster)),
             ],
             fallback=choices if self.fallback else (),
         )
@@ -686,12 +686,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "Operator's driver, or driver daemonset for this stack's"
             )
 
-    def _claim_warnings(self, version: str | None) -> Iterator[str]:
-        if self.device_plugin == "dra" and version and version.startswith("1.34"):
+    def claim_warnings(self, name: str, version: str) -> Iterator[str]:
+        """What to know of claims in a cluster that is or will be of this version."""
+        old = self.device_plugin == "dra" and version.startswith("1.34")
+        if old and not self.needs_newer(version):
             # GKE's autoscaler has it from 1.34 on (field_dra.go, see FIRST_VERSIONS).
             yield (
-                "devicePlugin: Google's page on DRA has asked for GKE 1.35 since 2026, and "
-                f"cluster.version is {version}; raise it"
+                f"gpuPools.{name}.devicePlugin: Google's page on DRA has asked for GKE 1.35 since "
+                f"2026, and the cluster's version is {version}; raise it"
             )
 
     def _name_at_zero(self, zones: Sequence[str]) -> str | None:
@@ -827,6 +829,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
         if self.device_plugin == "dra":
             needs["devicePlugin", "dra"] = catalog.FIRST_VERSIONS["dra"]
+            if self.min_nodes < self.max_nodes and self.gpu_model.name not in catalog.DRA_NAMES:
+                model = self.gpu_model.name
+                what = (
+                    f"{self.min_nodes} is below maxNodes, which with devicePlugin dra and {model}"
+                )
+                needs["minNodes", what] = catalog.FIRST_VERSIONS["dra-growth-by-nodes"]
         if self.data_cache_count:
             needs["dataCacheCount", "Data Cache"] = catalog.FIRST_VERSIONS["data-cache"]
         for (key, what), first in needs.items():
@@ -1093,6 +1101,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))
+
+
+def _by_default(cluster: AnyGkeClusterArgs) -> str:
+    """The version that a cluster without one starts with, as far as is known; else empty."""
+    if isinstance(cluster, GkeExistingClusterArgs):
+        return ""
+    return catalog.CHANNEL_DEFAULTS[cluster.release_channel.upper()]
 
 
 def _fabric_in(cluster: AnyGkeClusterArgs, fabric: Fabric | None) -> Fabric | None:

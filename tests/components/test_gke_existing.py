@@ -15,6 +15,7 @@ from gpu_cluster.components.gke.existing_args import (
     GkeExistingClusterArgs,
     GkeExistingNetworkArgs,
     bounded,
+    doubts,
     unfit,
 )
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
@@ -29,6 +30,11 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 REACHED = {"endpoint": "203.0.113.10", "certificate_authority": "Q0E="}
 STACK = "gpu-cluster_test"
 T4 = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", max_nodes=2)
+CLAIMED = replace(T4, device_plugin="dra", driver="daemonset")
+LARGE = replace(
+    CLAIMED, machine_type="a3-ultragpu-8g", accelerator=None, capacity_type="spot", min_nodes=1,
+    zones=["us-central1-b"],
+)  # fmt: skip
 READ: Mapping[str, Any] = {
     "endpoint": "198.51.100.7",
     "masterAuths": [{"clusterCaCertificate": "Rk9VTkQ="}],
@@ -197,7 +203,8 @@ def lines(
     pools = gke_existing.resolve(config, args, {"train-gpu": pool}, Refusals()).pools
     cluster = FoundCluster(**{**GOOD, **found})
     what = unfit(args, pools, runs or Runs(), cluster, project="my-project", stack=STACK)
-    return [*(str(one).removeprefix("cluster.") for one in what), *bounded(args, pools, cluster)]
+    more = [*doubts(args, pools, cluster), *bounded(args, pools, cluster)]
+    return [*(str(one).removeprefix("cluster.") for one in what), *more]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +218,12 @@ def lines(
             {"pool": GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start")},
             "gpuPools.train-gpu.capacityType: flex-start needs GKE 1.33.0-gke.1712000; ask the "
             "owner of platform, 1.32.0-gke.1, to upgrade"),
+        ({"version": "1.34.9-gke.1"}, {"pool": CLAIMED},
+            "gpuPools.train-gpu.devicePlugin: Google's page on DRA has asked for GKE 1.35 since "
+            "2026, and the cluster's version is 1.34.9-gke.1"),
+        ({"version": "1.34.9-gke.1"}, {"pool": LARGE},
+            "gpuPools.train-gpu.minNodes: 1 is below maxNodes, which with devicePlugin dra and "
+            "nvidia-h200-141gb needs GKE 1.35.0-gke.0; ask the owner of platform, 1.34.9-gke.1"),
         ({"pools": [("theirs", "train-gpu", None)]}, {},
             "gpuPools.train-gpu: the node pool theirs of another owner has the label"),
         ({"pools": [("theirs", "train-gpu", "project_other")]}, {},

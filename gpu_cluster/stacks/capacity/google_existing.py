@@ -13,6 +13,7 @@ from gpu_cluster.components.gke.existing_args import (
     FoundCluster,
     GkeExistingClusterArgs,
     bounded,
+    doubts,
     gcloud,
     no_dns,
     unfit,
@@ -180,6 +181,7 @@ def _lines(
         yield f"cluster.existing: {args.name} is {status} in GKE; wait until it is RUNNING"
     refusals = unfit(args, own.pools, settings.runs, found, project=own.project, stack=stack)
     yield from map(str, refusals)
+    yield from doubts(args, own.pools, found)
     yield from bounded(args, own.pools, found)
     by_name = args.dns_endpoint or not has_address(row)
     if by_name and not _dns(row).get("allowExternalTraffic"):

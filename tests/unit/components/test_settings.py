@@ -454,6 +454,9 @@ def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: st
     if stack == "far":
         stack = "dev"
         changes.append(["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-central1-b"]])
+    if stack == "claimed":
+        stack = "dev"
+        changes.append(["gpu-cluster:gpuPools", "train-gpu", "devicePlugin", "dra"])
     if says and says.startswith("cluster.network.cidr"):
         zones = {"zones": ["us-east-1a", "us-east-1b"], "cidr": "10.0.0.0/18"}
         changes.append(["gpu-cluster:cluster", "network", zones])
