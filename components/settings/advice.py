@@ -91,7 +91,8 @@ def explain(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refus
             if own and isinstance(refusal.allowed, Range):
                 return refusal.but(allowed=refusal.allowed.within(own))
     if refusal.code == UNKNOWN_KEY:
-        return _on_other_platforms(refusal, platform)
+        elsewhere = _on_other_platforms(refusal, platform)
+        return _in_other_blocks(refusal, platform) if elsewhere is refusal else elsewhere
     if refusal.code == UNKNOWN_POOL:
         args = isinstance(cluster, dict)
         cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
@@ -148,6 +149,22 @@ def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
         allowed=(),
         remedy=_INSTEAD.get((here, f"{keys[-1]}"), own),
     )
+
+
+def _in_other_blocks(refusal: Refusal, platform: str) -> Refusal:
+    """The refusal of an unknown key, which says so if it belongs in other blocks of the stack."""
+    block, *inner = steps(refusal.path)
+    named = block == "gpuPools" or (block in BLOCKS and BLOCKS[str(block)].names is not None)
+    if platform not in PLATFORMS or len(inner) != 1 + named or refusal.likely or refusal.remedy:
+        return refusal
+    row = PLATFORMS[platform].settings
+    kinds = {"cluster": row.CLUSTER, "gpuPools": row.POOL}
+    kinds |= {name: other.args for name, other in BLOCKS.items()}
+    have = [name for name, kind in kinds.items() if name != block and _has_key(kind, inner[-1:])]
+    if not have:
+        return refusal
+    remedy = "move it there, or drop it"
+    return refusal.but(reason=f"is a key of {' and '.join(have)}", allowed=(), remedy=remedy)
 
 
 def _has_key(kind: Any, keys: Sequence[str | int]) -> bool:
