@@ -25,8 +25,10 @@ from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
 _OF = r"device\.(?:attributes|capacity)\['gpu\.nvidia\.com'\]\.(\w+)"
 _NAMED = re.compile(_OF)
 _TEXT = re.compile(_OF + r"(?:\.contains\('([^']*)'\)| ?== ?'([^']*)')")
-_QUANTITY = r"\(quantity\('([0-9]+(?:\.[0-9]+)?(?:[KMGTPE]i|[kMGTPE])?)'\)\)"
-_MEMORY = re.compile(_OF + rf"\.(?:compareTo{_QUANTITY} ?(>=?) ?0|isGreaterThan{_QUANTITY})")
+_LEAST, _MORE = (
+    rf"\(quantity\('(?P<{name}>{quantity.QUANTITY.pattern})'\)\)" for name in ("least", "more")
+)
+_MEMORY = re.compile(_OF + rf"\.(?:compareTo{_LEAST} ?(?P<sign>>=?) ?0|isGreaterThan{_MORE})")
 
 
 def waiting(group: NodeGroup, pods: Iterable[Object]) -> list[Object]:
@@ -118,7 +120,7 @@ def _unmet(term: str, expected: Mapping[str, str | int]) -> str:
             return ""
         return f"its {name} is {value} without a node, without {whole if part is None else part}"
     if (memory := _MEMORY.fullmatch(term)) and isinstance(value := expected[memory[1]], int):
-        _, least, sign, more = memory.groups()
+        least, sign, more = memory.group("least", "sign", "more")
         wanted = quantity.parse(least or more)
         if value > wanted or (sign == ">=" and value == wanted):
             return ""
