@@ -650,6 +650,14 @@ class EksGpuNodeGroupArgs(Checked):
                 f"{cluster.version}",
                 remedy="raise that, or set devicePlugin: nvidia",
             )
+        if self.fallback or self.capacity_type == "capacity-block":
+            yield refuse("devicePlugin")(
+                f"dra is not possible with {'fallback' if self.fallback else 'a Capacity Block'}, "
+                "whose node groups start from zero nodes: Cluster Autoscaler does not know which "
+                "devices the first node of a group has",
+                remedy="set devicePlugin: nvidia",
+            )
+            return
         grows = SCALERS[cluster.scaler].node_groups and self.min_nodes < self.max_nodes
         # cloudprovider/aws builds the template of an empty group without ResourceSlices
         # (kubernetes/autoscaler issue 7799). Before 1.35, processors/customresources compares a new
