@@ -476,6 +476,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if key == "dataCacheCount":
             # With 0 for pods, GKE gives them all local SSDs that the machine includes
             # (google.container.v1 EphemeralStorageLocalSsdConfig).
+            if self.machine.local_ssds == 1:
+                raise refuse(key)(
+                    f"is not possible with {self.machine_type}: its only local SSD is the disk of "
+                    "pods; drop the key, or choose a machine type with several"
+                )
             return Range(1, self.ssds - bool(self.machine.local_ssds))
         if key == "gpuDirect":
             if reason := self.machine.without_gpu_direct:
