@@ -12,7 +12,7 @@ from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
 from ..schema.decode import at, decode_map
-from ..schema.refusal import Refusal, collected, refuse
+from ..schema.refusal import Refusal, collected, refuse, unknown_value
 
 
 def read_accounts(
@@ -103,6 +103,10 @@ def _check_class(
 ) -> Iterator[Refusal]:
     storage_class = claim.storage_class
     if storage_class is None:
+        return
+    own = [name for name in classes.most_gib if name.startswith("gpu-cluster-")]
+    if own and storage_class.startswith("gpu-cluster-") and storage_class not in own:
+        yield unknown_value("storageClass", storage_class, own)
         return
     if reason := classes.refused.get(storage_class):
         yield refuse("storageClass")(f"on platform {platform} {storage_class} {reason}")
