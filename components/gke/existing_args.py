@@ -200,6 +200,10 @@ class GkeExistingClusterArgs(Checked):
                 f"names {len(self.gpu_networks)} networks, and a node has "
                 f"{catalog.GPU_INTERFACES} interfaces for its GPUs; name as many"
             )
+        if "default" in self.gpu_networks:
+            yield refuse(("gpuNetworks", self.gpu_networks.index("default")))(
+                "default is the pods' own network, on eth0; name one of the owner's for GPUs"
+            )
 
     @rule
     def _check_cpu_pools(self) -> Iterator[Refusal]:
