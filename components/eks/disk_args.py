@@ -23,7 +23,7 @@ DiskIops = Annotated[int, Interval(ge=_LEAST_IOPS, le=_MOST_IOPS)]
 SnapshotId = Annotated[
     MaybeOutput,
     matching(
-        "the ID of an EBS snapshot such as snap-0123456789abcdef0",
+        "the ID of an EBS snapshot; give one such as snap-0123456789abcdef0",
         re.compile(r"snap-[0-9a-f]{8}(?:[0-9a-f]{9})?"),
     ),
 ]

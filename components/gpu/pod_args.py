@@ -41,7 +41,9 @@ _PRODUCT = matching(
     "part of a GPU's name; allowed: letters, digits, spaces, '-' and '.'",
     re.compile(r"[A-Za-z0-9 .-]+"),
 )
-_CAPABILITY = matching('a compute capability such as "8.0"', re.compile(r"[0-9]{1,2}\.[0-9]"))
+_CAPABILITY = matching(
+    'a compute capability; write it with a point, such as "9.0"', re.compile(r"[0-9]{1,2}\.[0-9]")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,16 @@ class GpuSelectorArgs(Checked):
                 f"is no part of what NVIDIA's driver calls the GPUs of pool {pool.name}: "
                 f"{' or '.join(filter(None, called))}",
                 remedy="write a part of that",
+            )
+
+    @rule
+    def _check_memory(self) -> Iterator[Refusal]:
+        if self.memory is None:
+            return
+        most = max(gpu.memory_gb for gpu in GPUS.values())
+        if not 2**30 <= quantity.parse(self.memory) <= most * 2**30:
+            yield refuse("memory", self.memory)(
+                f"is not the memory of a GPU, 1Gi to {most}Gi; write it in GiB, such as 70Gi"
             )
 
     @property
