@@ -296,6 +296,13 @@ class PodArgs(Checked):
             raise refuse(("extendedResources", pool.fabric.resource))(
                 f"is what the key efa requests; write efa: {number}"
             )
+        resource = names.EFA
+        number = (pool.extended_resources or {}).get(resource)
+        if self.efa and number and not pool.adapters:
+            raise refuse("efa", self.efa)(
+                "is for pools of this stack on EKS; drop the key, and request up to "
+                f"{number} of {resource} in extendedResources"
+            )
         if self.efa and not pool.adapters:
             raise refuse("efa", self.efa)(
                 f"is not possible: the nodes of pool {pool.name} have no Elastic Fabric Adapters",

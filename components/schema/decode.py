@@ -41,6 +41,7 @@ _LARGEST = 2**31 - 1
 _BOOLEANS = {
     "true": "true",
     "yes": "true",
+    "all": "true",
     "on": "true",
     "false": "false",
     "no": "false",
@@ -152,7 +153,9 @@ def _decode(path: Keys, kind: Any, value: object) -> Any:
         if short := words(kind):
             allowed = typing.get_args(short[0])
             if unwrapped(part)[0] is int:
-                if not isinstance(value, int) and value not in allowed:
+                if isinstance(value, str) and value.isdecimal():
+                    raise refuse(path, value)("is not a number", remedy="drop the quotes")
+                if _is_bool(value) or (not isinstance(value, int) and value not in allowed):
                     raise unknown_value(path, value, (*allowed, "a number"))
                 part = short[0] if isinstance(value, str) else part
             elif not isinstance(value, dict) and not dataclasses.is_dataclass(value):
