@@ -92,7 +92,7 @@ def explain(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refus
                 return refusal.but(allowed=refusal.allowed.within(own))
     if refusal.code == UNKNOWN_KEY:
         elsewhere = _on_other_platforms(refusal, platform)
-        return _in_other_blocks(refusal, platform) if elsewhere is refusal else elsewhere
+        return _in_the_other_block(refusal, platform) if elsewhere is refusal else elsewhere
     if refusal.code == UNKNOWN_POOL:
         args = isinstance(cluster, dict)
         cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
@@ -151,20 +151,18 @@ def _on_other_platforms(refusal: Refusal, platform: str) -> Refusal:
     )
 
 
-def _in_other_blocks(refusal: Refusal, platform: str) -> Refusal:
-    """The refusal of an unknown key, which says so if it belongs in other blocks of the stack."""
+def _in_the_other_block(refusal: Refusal, platform: str) -> Refusal:
+    """The refusal of an unknown key, which says so if a pool's is in `cluster`, or the reverse."""
     block, *inner = steps(refusal.path)
-    named = block == "gpuPools" or (block in BLOCKS and BLOCKS[str(block)].names is not None)
-    if platform not in PLATFORMS or len(inner) != 1 + named or refusal.likely or refusal.remedy:
+    other, part, depth = {
+        "cluster": ("gpuPools", "POOL", 1), "gpuPools": ("cluster", "CLUSTER", 2)
+    }.get(f"{block}", ("", "", 0))  # fmt: skip
+    if len(inner) != depth or platform not in PLATFORMS or refusal.likely or refusal.remedy:
         return refusal
-    row = PLATFORMS[platform].settings
-    kinds = {"cluster": row.CLUSTER, "gpuPools": row.POOL}
-    kinds |= {name: other.args for name, other in BLOCKS.items()}
-    have = [name for name, kind in kinds.items() if name != block and _has_key(kind, inner[-1:])]
-    if not have:
+    if not other or not _has_key(getattr(PLATFORMS[platform].settings, part), inner[-1:]):
         return refusal
     remedy = "move it there, or drop it"
-    return refusal.but(reason=f"is a key of {' and '.join(have)}", allowed=(), remedy=remedy)
+    return refusal.but(reason=f"is a key of {other}", allowed=(), remedy=remedy)
 
 
 def _has_key(kind: Any, keys: Sequence[str | int]) -> bool:
