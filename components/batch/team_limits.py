@@ -243,4 +243,4 @@ CLAIMS: Final[ValidationArgsDict] = {
     "deviceClassName of each request",
 }
 """Refuses claims without any request, which Kubernetes accepts (pkg/apis/resource/validation of
-v1.34), and for devices that no quota counts."""
+v1.35), and for devices that no quota counts."""

@@ -10,7 +10,7 @@ from ..catalog import gke_volumes
 from ..cluster import POOL_LABEL, ResolvedPool, Runs
 from ..schema.effect import Sent, Silent
 from ..schema.limits import BASE64, POOL_NAME, UNIQUE, Limit, matching
-from ..schema.on_change import OnChange
+from ..schema.on_change import OnChange, Verdict
 from ..schema.outputs import NULLABLE, MaybeOutput
 from ..schema.refusal import Refusal, collected, raised, refuse
 from ..schema.rules import Checked, never, only, rule
@@ -92,6 +92,11 @@ class GkeExistingNetworkArgs(Checked):
         yield from check_host(project, self.host_project, vpc=self.vpc)
 
 
+def _networks_changed(old: str, new: str) -> Verdict:
+    """They are networks of the nodes' machines; without any, no pool used them."""
+    return None if old == "[]" else "node pools"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeExistingClusterArgs(Checked):
     """An existing GKE Standard cluster: the stack creates, changes and deletes nothing of the
@@ -143,6 +148,7 @@ class GkeExistingClusterArgs(Checked):
     gpu_networks: Annotated[
         Sequence[Annotated[str, _NETWORK]],
         UNIQUE,
+        OnChange(_networks_changed),
         Sent("NodePool networkConfig.additionalNodeNetworkConfigs", "JobSet"),
     ] = ()
     """The eight `Network` objects of the cluster's owner through which pods of pools with

@@ -35,7 +35,9 @@ FIELDS = {
         "disks_encryption_key",
     },
     "EksExistingNetworkArgs": {"subnet_ids", "security_group_ids"},
-    "EksGpuNodeGroupArgs": {"subnet_ids", "security_group_ids", "ami_id", "reservation"},
+    "EksGpuNodeGroupArgs": {
+        "subnet_ids", "security_group_ids", "ami_id", "reservation", "disk_snapshot_id",
+    },
     "EksNetworkArgs": {"subnet_ids"},
     "EksUserArgs": {"principals"},
     "ExistingClusterArgs": {"kubeconfig"},
@@ -70,6 +72,11 @@ _ALL_AWS = {
     "gpu-cluster:volumeClaims": {"results": {"zone": "us-east-1a"}, "cache": "absent"},
 }
 _OWN_AWS = {"gpu-cluster:cluster": {"secretsEncryptionKey": f"{_KEY}secrets"}}
+_SNAPSHOT = {
+    "gpu-cluster:gpuPools": {
+        "train": {"os": "bottlerocket", "diskSnapshotId": "snap-0aaaaaaaaaaaaaaa1"}
+    }
+}
 _IMAGE = {"gpu-cluster:gpuPools": {"shared": {"amiId": "ami-0aaaaaaaaaaaaaaa1"}}}
 _ACCOUNT = {"shared": {"serviceAccount": "nodes@my-project.iam.gserviceaccount.com"}}
 _NAMES = {"vpc": "theirs", "subnetwork": "here", "podsRange": "of-pods", "servicesRange": "of-svc"}
@@ -89,8 +96,8 @@ _KUBECONFIG = {
     "users": [{"name": "u", "user": {"token": "t"}}],
 }
 STACKS: Mapping[str, Sequence[Mapping[str, Any]]] = {
-    "eks-cluster-autoscaler": [_ALL_AWS, _OWN_AWS, _IMAGE],
-    "eks-karpenter": [_ALL_AWS, _OWN_AWS, _IMAGE],
+    "eks-cluster-autoscaler": [_ALL_AWS, _OWN_AWS, _IMAGE, _SNAPSHOT],
+    "eks-karpenter": [_ALL_AWS, _OWN_AWS, _IMAGE, _SNAPSHOT],
     "eks-auto-mode": [_ALL_AWS, _OWN_AWS],
     "eks-existing-autoscaler": [_ALL_AWS],
     "eks-existing-karpenter": [_ALL_AWS, _IMAGE],

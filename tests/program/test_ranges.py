@@ -71,7 +71,8 @@ def refused_again(setting: Setting, start: Config, position: int) -> list[tuple[
                 # More than this key has to change, and the refusal says what.
                 more = (
                     "which its owner must enable", "name one of them in",
-                    "needs cluster.gpuNetworksCidr", "only for clusters of this stack",
+                    "needs cluster.gpuNetworks", "only for clusters of this stack",
+                    "whose node groups start from zero nodes",
                 )  # fmt: skip
                 if again and not any(words in str(again) for words in more):
                     found.append((str(refusal), str(again)))
