@@ -39,7 +39,7 @@ from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_la
 from ..schema.on_change import OnChange, kept
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
-from ..schema.rules import Fits, Order, never, only, rule
+from ..schema.rules import Fits, Order, Rule, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import GPU_NETWORKS, ZONE, DiskSize
@@ -75,13 +75,6 @@ MIGRATE_BACK = Annotated[bool, Sent("ComputeClass spec.activeMigration")]
 _NOT_QUEUED = never(queued=True)
 """The conditions in GKE's "Run a large-scale workload with flex-start with queued provisioning",
 and in GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (2026-11-24)."""
-_LOST_CACHE = (
-    "is not possible with capacityType {capacity_type}: Google ends such a node before its disks "
-    "are unmounted, and GKE may not mount a disk again whose cache was lost; drop the key, or set "
-    "capacityType: on-demand"
-)
-"""kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pull requests 2331 and 2355: fixed in
-v1.26.1, and GKE does not document which of its versions have that (read 2026-11-29)."""
 _FLEX_SECONDS = Range(catalog.MIN_FLEX_RUN_SECONDS, catalog.MAX_FLEX_RUN_SECONDS)
 _NODE_SYSTEM = not_in_classes("this stack does not write a class's nodeSystemConfig")
 
@@ -94,6 +87,16 @@ def attachable_classes(machine: catalog.MachineType, *, cache: bool = False) -> 
         "unattachable": classes,
         "attachable": gke_volumes.HYPERDISK_CLASS if "" in classes else None,
     }
+
+
+def _loses_cache(way: str) -> Rule:
+    """kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pull requests 2331 and 2355: fixed in
+    v1.26.1, and GKE does not document which of its versions have that (read 2026-11-29)."""
+    return never(capacity_type=way)(
+        "is not possible with capacityType {capacity_type}: Google ends such a node before its "
+        "disks are unmounted, and GKE may not mount a disk again whose cache was lost; drop the "
+        "key, or set capacityType: on-demand"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,8 +346,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         only(local_storage="ephemeral")(
             "divides the local SSDs of localStorage: ephemeral; set that, or drop the key"
         ),
-        never(capacity_type="spot")(_LOST_CACHE),
-        never(capacity_type="flex-start")(_LOST_CACHE),
+        _loses_cache("spot"),
+        _loses_cache("flex-start"),
         Fits("{!r} is not possible with {machine_type}"),
         Sent("NodePool nodeConfig.ephemeralStorageLocalSsdConfig.dataCacheCount"),
     ] = None

@@ -8,6 +8,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 NAMES_OF_TESTS = (
+    "quality/docs/ai_conformance.py",
+    "tests/unit/quality/test_ai_conformance.py",
     "tests/program/test_everything.py",
     "tests/unit/project/test_commands_in_docs.py",
     "tests/unit/simulators/test_caveats.py",

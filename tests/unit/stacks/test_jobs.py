@@ -180,7 +180,7 @@ def plain(stack: Published) -> Any:
 def _fields(value: Any) -> Any:
     if is_dataclass(value):
         # Submitters do not need these, which are not published.
-        unread = ("cdi", "driver_branch")
+        unread = ("cdi", "driver_branch", "max_pods")
         names = [field.name for field in fields(value) if field.name not in unread]
         return {name: getattr(value, name) for name in names}
     return dict(value)
