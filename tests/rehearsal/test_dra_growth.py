@@ -63,7 +63,7 @@ def test_jobs_claim_gpus_of_nodes_that_start_for_them(
 POOL = "gcp:container/nodePool:NodePool"
 TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
-DRIVER = "nvidia-dra-driver"
+DRIVER = "nvidia-dra-driver-on-train-gpu"
 _REQUEST = 'props["spec"]["spec"]["devices"]["requests"][0]["exactly"]'
 _LABELS = 'props["node_config"]["labels"]'
 
