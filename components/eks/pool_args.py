@@ -1101,6 +1101,8 @@ class EksGpuNodeGroupArgs(Checked):
             return [self.gpus]
         if key == "diskIops":
             return possible_iops(self.disk_size_gb, self.disk_throughput)
+        if key == "diskThroughput" and self._pulls_to_volume:
+            return Range(PARALLEL_THROUGHPUT, None)
         if key == "capacityType":
             return reservations.ways(self.instance_type)
         if key == "sharing.strategy":
@@ -1108,10 +1110,22 @@ class EksGpuNodeGroupArgs(Checked):
             return ["mps", "time-slicing"] if mps else ["time-slicing"]
         if key == "localStorage":
             return ["raid0"] if self.os == "bottlerocket" else None
+        from_zero = self.fallback or "capacity-block" in self.purchases
         if key == "minNodes":
-            return [0] if self.fallback or "capacity-block" in self.purchases else None
+            return [0] if from_zero else Range(1, None) if self.device_plugin == "dra" else None
+        if key == "devicePlugin" and (from_zero or self.os == "bottlerocket"):
+            return ["none", "nvidia"]
         most = self._addresses
         return Range(None, most) if key == "kubelet.maxPods" and most else None
+
+    @property
+    def _images_on_disks(self) -> bool:
+        return self.os == "al2023" and self.local_storage == "raid0"
+
+    @property
+    def _pulls_to_volume(self) -> bool:
+        """Whether images are pulled in parallel to the volume of `disk_throughput`."""
+        return self.image_pull is not None and not self._images_on_disks
 
     @property
     def _addresses(self) -> int | None:
@@ -1192,8 +1206,7 @@ class EksGpuNodeGroupArgs(Checked):
     def _check_image_pull(self) -> Iterator[Refusal]:
         if self.image_pull is None:
             return
-        on_disks = self.os == "al2023" and self.local_storage == "raid0"
-        if self.disk_throughput < PARALLEL_THROUGHPUT and not on_disks:
+        if self.disk_throughput < PARALLEL_THROUGHPUT and self._pulls_to_volume:
             yield refuse("diskThroughput", self.disk_throughput)(
                 "may make imagePull parallel slower than the default",
                 allowed=Range(PARALLEL_THROUGHPUT, catalog.GP3_THROUGHPUT[1]),
@@ -1204,7 +1217,7 @@ class EksGpuNodeGroupArgs(Checked):
         lacks = None
         if self.os == "bottlerocket" and version and version < BOTTLEROCKET_PARALLEL_SINCE:
             lacks = "has no SOCI snapshotter"
-        if on_disks and day and day < PARALLEL_ON_DISKS_SINCE:
+        if self._images_on_disks and day and day < PARALLEL_ON_DISKS_SINCE:
             lacks = "leaves such images on the volume"
         if lacks:
             yield refuse("imagePull", self.image_pull)(

@@ -495,6 +495,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return [self.machine.gpu_direct]
         if key == "osImage" and self.machine.family == "a4x":
             return ["cos"]
+        if key == "devicePlugin" and (self.queued or self.gpu_direct or self.os_image == "ubuntu"):
+            return ["gke", "none", "nvidia"]
         if key == "driver" and self.device_plugin != "gke":
             return ["daemonset", "none"]
         if key == "driverVersion" and (self.driver != "managed" or self.os_image != "cos"):

@@ -72,10 +72,7 @@ def refused_again(setting: Setting, start: Config, position: int) -> list[tuple[
                 more = (
                     "which its owner must enable", "name one of them in",
                     "needs cluster.gpuNetworks", "only for clusters of this stack",
-                    "whose node groups start from zero nodes", "with devicePlugin dra",
-                    "dra is supported only with os", "dra is not possible with gpuDirect",
-                    "may make imagePull parallel slower", "EC2 does not offer",
-                    "needs a file system that several nodes can mount",
+                    "EC2 does not offer", "needs a file system that several nodes can mount",
                 )  # fmt: skip
                 if again and not any(words in str(again) for words in more):
                     found.append((str(refusal), str(again)))
