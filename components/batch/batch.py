@@ -37,19 +37,12 @@ class Batch(pulumi.ComponentResource):
         if args.job_set:
             job_set(protected=protected, cluster=cluster, parent=self)
         if args.queues:
+            pools = [cluster.pools[name] for queue in args.queues.values() for name in queue.pools]
             controller = kueue.kueue(
                 job_set=args.job_set,
                 fair_sharing=any(queue.sharing for queue in args.queues.values()),
-                topology=any(
-                    cluster.pools[pool].topology
-                    for queue in args.queues.values()
-                    for pool in queue.pools
-                ),
-                claimed=any(
-                    cluster.pools[pool].device_class
-                    for queue in args.queues.values()
-                    for pool in queue.pools
-                ),
+                topology=any(pool.topology for pool in pools),
+                claimed=any(pool.device_class for pool in pools),
                 pods_ready_minutes=args.pods_ready_minutes,
                 protected=protected,
                 cluster=cluster,

@@ -68,6 +68,17 @@ def every_kind(config: dict[str, Any]) -> None:
 STACKS: dict[str, Callable[[dict[str, Any]], None]] = {"onprem": on_own_machines, "train": on_eks}
 
 
+def ends_as_it_began(rehearsal: Rehearsal, stack: str) -> None:
+    """Its second up changed nothing, and after its destroy nothing is left."""
+    rehearsal.teardown()
+    assert rehearsal.failures == []
+    if stack == "train":
+        nothing_stays(rehearsal)
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
+
+
 @pytest.mark.parametrize("stack", STACKS)
 def test_pods_run_with_the_gpus_that_they_claim(stack: str, tmp_path: Path) -> None:
     """A second up changes nothing, and nothing is left."""
@@ -78,13 +89,7 @@ def test_pods_run_with_the_gpus_that_they_claim(stack: str, tmp_path: Path) -> N
         )  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        if stack == "train":
-            nothing_stays(rehearsal)
-        steps = {step.name: step.detail for step in rehearsal.steps}
-        assert steps["idempotency"] == "no changes"
-        assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
+        ends_as_it_began(rehearsal, stack)
 
 
 def seeds_on_own_machines(config: dict[str, Any]) -> None:
@@ -133,13 +138,7 @@ def test_the_pods_of_a_cluster_by_hand_claim_their_gpus(
         assert sorted(claimed) == ["gpu-k8s", "gpu-k8s2", "gpu-pod-using-device-plugin"]
         assert [len(devices) for devices in claimed.values()] == [2] * 3
         assert len(set().union(*claimed.values())) == 6
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        if stack == "train":
-            nothing_stays(rehearsal)
-        steps = {step.name: step.detail for step in rehearsal.steps}
-        assert steps["idempotency"] == "no changes"
-        assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
+        ends_as_it_began(rehearsal, stack)
 
 
 def test_a_pool_gets_the_driver_after_the_plugin_has_left(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.gpus import conflicts, dra_fault, gpu_parts
 from gpu_cluster.rehearsal.nodes.matching import offered, shape_of
 from gpu_cluster.rehearsal.nodes.resource_slices import publish
-from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, diagnose
+from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import DEVICE_PLUGIN, daemon_pod, group, node, pod
 
 ENV = [{"name": "NODE_NAME"}, {"name": "IMAGE_NAME"}]
@@ -145,6 +145,16 @@ def test_driver_and_device_plugin_are_two_owners() -> None:
     assert "node n has two owners of its GPUs, which would give one to two pods: " in line
 
 
+def why_waits(claims: list[dict[str, str]], **known: Any) -> Diagnosis:
+    """The diagnosis of a pod with these claims; a node publishes four GPUs. `known`: what else the
+    cluster has."""
+    machine = node(gpus=0)
+    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    waiting, own = pod(resourceClaims=claims, gpus=0), group()
+    nodes = {own.name: [machine]}
+    return diagnose(waiting, ClusterSnapshot(groups=[own], nodes=nodes, pods=[waiting], **known))
+
+
 @pytest.mark.parametrize(
     ("known", "classes", "words"),
     [
@@ -157,20 +167,8 @@ def test_driver_and_device_plugin_are_two_owners() -> None:
 )  # fmt: skip
 def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, words: str) -> None:
     """While the node has GPUs."""
-    machine = node(gpus=0)
-    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
-    waiting = pod(resourceClaims=CLAIMS, gpus=0)
-    own = group()
-    found = diagnose(
-        waiting,
-        ClusterSnapshot(
-            groups=[own],
-            nodes={own.name: [machine]},
-            pods=[waiting],
-            device_classes=classes,
-            claim_templates={"default/two": known} if known else {},
-        ),
-    )
+    templates = {"default/two": known} if known else {}
+    found = why_waits(CLAIMS, device_classes=classes, claim_templates=templates)
     assert words in found.message
     assert found.permanent
 
@@ -185,20 +183,11 @@ def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, wor
 )
 def test_a_claim_that_pods_share_is_looked_for(known: dict[str, Any], words: str) -> None:
     """If it has its devices, the pod waits for something else."""
-    machine = node(gpus=0)
-    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
-    waiting = pod(resourceClaims=[{"name": "gpus", "resourceClaimName": "two"}], gpus=0)
-    own = group()
     spec = template(selectors=[{"cel": {"expression": "false"}}])["spec"]["spec"]
-    found = diagnose(
-        waiting,
-        ClusterSnapshot(
-            groups=[own],
-            nodes={own.name: [machine]},
-            pods=[waiting],
-            device_classes=["gpu.nvidia.com"],
-            resource_claims={"default/two": {**known, "spec": spec}} if known else {},
-        ),
+    found = why_waits(
+        [{"name": "gpus", "resourceClaimName": "two"}],
+        device_classes=["gpu.nvidia.com"],
+        resource_claims={"default/two": {**known, "spec": spec}} if known else {},
     )
     assert words in found.message
     assert ("meets false" in found.message) == ("meets" in words)
