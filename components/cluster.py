@@ -158,7 +158,7 @@ class Fabric:
         return bool(self.claimed or self.networks)
 
     def of_google(self) -> "Fabric":
-        """With the plugin as Google's own installers leave it, which tell nobody when they have
+        """With the plugin as Google's own installers leave it, which do not report that they have
         finished: pods wait for the script that they need."""
         if self.plugin == names.TCPXO_DIRECTORY:
             directory, script = names.GKE_DRIVER_DIRECTORY, names.TCPXO_SETUP

@@ -233,7 +233,7 @@ _ENVIRONMENT: Final = (
 CONFIG_MAPS: Final = _none_choose_gpus("keys of a ConfigMap")
 """Refuses ConfigMaps from which a pod would take such a variable."""
 _REQUESTS: Final = "dyn(object).spec.?spec.orValue(dyn(object).spec).?devices.?requests.orValue([])"
-"""Of a ResourceClaim, or of a template, which has it in a spec of its own. dyn: the expression is
+"""Of a ResourceClaim, or of a template, in which the claim's spec is nested. dyn: the expression is
 compiled for both."""
 CLAIMS: Final[ValidationArgsDict] = {
     "expression": f"size({_REQUESTS}) > 0 && {_REQUESTS}.all(request, "

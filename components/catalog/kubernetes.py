@@ -64,11 +64,11 @@ GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """With value `true`, GKE does not run its own device plugin on the node. It has no domain."""
 
-# NVIDIA's driver in containers, for nodes without an NVIDIA runtime that mounts it
 GKE_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 """The node label by which GKE's autoscaler expects NVIDIA's DRA driver on a node
 (docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra, read 2026-11-29)."""
 
+# NVIDIA's driver in containers, for nodes without an NVIDIA runtime that mounts it
 GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
 """On the nodes, COS and Ubuntu alike; GKE's device plugin mounts it, NVIDIA's does not."""
 DRIVER_MOUNT: Final = "/usr/local/nvidia"

@@ -102,7 +102,7 @@ def read_interfaces(
     networks: Sequence[str], *, provider: pulumi.ProviderResource, parent: pulumi.Resource
 ) -> list[Interface]:
     """The interfaces of nodes whose pods join an existing cluster's `Network` objects. A preview
-    fails with the name of an object that does not exist, or RunError if it is no GPU's."""
+    fails with the name of an object that does not exist, or RunError if it is not one for GPUs."""
     return [_read_interface(name, provider, parent) for name in networks]
 
 

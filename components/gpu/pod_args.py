@@ -79,7 +79,7 @@ class GpuSelectorArgs(Checked):
         called = [GPUS[model].driver_name for model in pool.models]
         if self.product and called and not any(n is None or self.product in n for n in called):
             raise refuse(("gpuSelector", "product"), self.product)(
-                f"is no part of what NVIDIA's driver calls the GPUs of pool {pool.name}: "
+                f"is not part of what NVIDIA's driver calls the GPUs of pool {pool.name}: "
                 f"{' or '.join(filter(None, called))}",
                 remedy="write a part of that",
             )

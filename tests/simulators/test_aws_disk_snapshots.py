@@ -26,7 +26,7 @@ def disks(**volume: Any) -> dict[str, Any]:
 
 
 def test_a_volume_is_created_from_a_snapshot_that_somebody_has_built(ml: Account) -> None:
-    """Known to nobody before, and described as the account's own."""
+    """Unknown before, and then described as the account's."""
     assert disks_refusal(ml.cloud.account, disks()) is None
     good = disks(SnapshotId=SNAPSHOT, VolumeInitializationRate=300)
     assert disks_refusal(ml.cloud.account, good) is None

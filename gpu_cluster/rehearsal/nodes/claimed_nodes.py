@@ -1,8 +1,8 @@
 """Which nodes an autoscaler starts for pods that claim GPUs.
 
-Karpenter, which plays every cloud's autoscaler here, looks only at the pods' other requests. What
-the cloud's own would have expected of a node is compared with the claims afterwards, and a node
-that is missing because others have the GPUs is requested here.
+Karpenter, which stands in for every cloud's autoscaler here, looks only at the pods' other
+requests. What the cloud's own would have expected of a node is compared with the claims afterwards,
+and a node that is missing because others have the GPUs is requested here.
 """
 
 import re
