@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from gpu_cluster.stacks.definition.files import ROOT
-from quality.faults.changes import Table, table
+from quality.faults.changes import NAMED, Table, table
 from quality.keys import Setting
 from quality.tries import ABSENT, tries
 from tests.program import everything
@@ -50,7 +50,7 @@ def _config(stack: str, seed: int) -> Values:
     own, others = _rows(stack)
     # What needs several settings at once is rare among all rows: one of those in each config.
     for to in [random.choice(own), *random.sample(others, random.randint(1, 8))]:
-        values = _if_accepted(after(values, to), values)
+        values = _if_accepted(after(values, to), values) if _reaches(to, values) else values
     for setting in random.sample(_settings(stack), random.randint(4, 40)):
         values = _if_accepted(_with(stack, values, setting, random), values)
     for name in random.sample(_NAMES, random.randint(0, 2)):
@@ -122,8 +122,8 @@ def _misspelt(word: str, random: Random) -> str:
 
 @cache
 def _rows(stack: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-    """Changes that a preview of the stack can have, and that leave it its workloads: the
-    listed starts, and those of the fault injection."""
+    """Changes that a preview of the stack can have: the listed starts, and those of the fault
+    injection, which leave it its workloads."""
     planned = table(PLATFORM_OF[stack], stack)
     own = [to for to in own_starts(PLATFORM_OF[stack]) if not _elsewhere(planned, to)]
     others = [
@@ -136,6 +136,12 @@ def _rows(stack: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str
 def _elsewhere(planned: Table, to: Mapping[str, Any]) -> bool:
     """Whether it is of another cluster: a preview has none there."""
     return any(key.startswith("cluster.kube") for key in planned.not_here.keys() & to.keys())
+
+
+def _reaches(to: Mapping[str, Any], values: Values) -> bool:
+    """Whether the config has an entry for each key: an earlier change may have removed them all."""
+    rooms = {key.partition(".")[0] for key in to if "." in key}
+    return all(values.get(f"gpu-cluster:{room}") for room in rooms & {*NAMED})
 
 
 @cache
