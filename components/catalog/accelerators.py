@@ -29,6 +29,13 @@ LAST_DRIVER: Final[Mapping[Architecture, int]] = MappingProxyType(
 statement about its K80 instances. 580 is certain for Volta: 595 is not compatible with P3dn
 (amazon-eks-ami doc/usage/g7-ami.md); for Maxwell and Pascal it comes from a secondary source."""
 
+_CAPABILITIES: Final = {
+    "Kepler": "3.7", "Maxwell": "5.2", "Pascal": "6.0", "P4": "6.1", "Volta": "7.0",
+    "Turing": "7.5", "Ampere": "8.0", "A10G": "8.6", "Ada": "8.9", "Hopper": "9.0",
+    "Blackwell": "10.0", "Blackwell Ultra": "10.3", "RTX PRO 4500": "12.0", "RTX PRO 6000": "12.0",
+}  # fmt: skip
+"""Architecture, or the model that differs -> compute capability of its GPUs above
+(https://developer.nvidia.com/cuda-gpus, 2026-11-30)."""
 _BEFORE_MPS: Final = ("Kepler", "Maxwell", "Pascal")
 
 
@@ -52,6 +59,16 @@ class Gpu:
     def product(self) -> str | None:
         """`nvidia.com/gpu.product` as GPU feature discovery writes it: the name with hyphens."""
         return self.driver_name and self.driver_name.replace(" ", "-")
+
+    @property
+    def compute_capability(self) -> str:
+        """The CUDA compute capability, such as `8.9`."""
+        return _CAPABILITIES.get(self.model) or _CAPABILITIES[self.architecture]
+
+    @property
+    def memory_most(self) -> str:
+        """The most memory that the driver reports, as a quantity: less than the name says."""
+        return f"{self.memory_mib}Mi" if self.memory_mib else f"{self.memory_gb}Gi"
 
     @property
     def supports_mps(self) -> bool:

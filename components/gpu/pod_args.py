@@ -46,6 +46,10 @@ _CAPABILITY = matching(
 )
 
 
+def _version(capability: str) -> list[int]:
+    return [int(part) for part in capability.split(".")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSelectorArgs(Checked):
     """The GPUs that a pod accepts, of those in a pool whose pods claim them: each that is set must
@@ -74,15 +78,22 @@ class GpuSelectorArgs(Checked):
                     "minNodes by which each zone has a node",
                 )
 
-    def check_product(self, pool: GpuPool) -> None:
-        """Raises ValueError if the driver calls none of the pool's GPUs so, as far as is known."""
-        called = [GPUS[model].driver_name for model in pool.models]
-        if self.product and called and not any(n is None or self.product in n for n in called):
-            raise refuse(("gpuSelector", "product"), self.product)(
-                f"is not part of what NVIDIA's driver calls the GPUs of pool {pool.name}: "
-                f"{' or '.join(filter(None, called))}",
-                remedy="write a part of that",
-            )
+    def check_met(self, pool: GpuPool) -> None:
+        """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known."""
+        for key, value, fact, noun, meets in (
+            ("product", self.product, "driver_name", "name in NVIDIA's driver",
+             lambda name, part: part in name),
+            ("memory", self.memory, "memory_most", "memory in NVIDIA's driver",
+             lambda most, least: quantity.parse(most) >= quantity.parse(least)),
+            ("computeCapability", self.compute_capability, "compute_capability",
+             "compute capability", lambda has, least: _version(has) >= _version(least)),
+        ):  # fmt: skip
+            facts = [getattr(GPUS[model], fact) for model in pool.models]
+            if value and facts and not any(has is None or meets(has, value) for has in facts):
+                raise refuse(("gpuSelector", key), value)(
+                    f"is met by no GPU of pool {pool.name}: their {noun} is {' or '.join(facts)}",
+                    remedy="change it, or drop the key",
+                )
 
     @rule
     def _check_memory(self) -> Iterator[Refusal]:
@@ -286,7 +297,7 @@ class PodArgs(Checked):
             )
         if not gpus:
             raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
-        self.gpu_selector.check_product(pool)
+        self.gpu_selector.check_met(pool)
         if pool.name_at_zero is not None:
             self.gpu_selector.check_at_zero(pool.name, pool.name_at_zero)
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster.components.catalog.accelerators import GPUS
+from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.pods import PUBLISHED, allocatable_gpus, gpus_asked
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.gpus import conflicts, dra_fault, gpu_parts
 from gpu_cluster.rehearsal.nodes.matching import offered, shape_of
-from gpu_cluster.rehearsal.nodes.resource_slices import publish
+from gpu_cluster.rehearsal.nodes.resource_slices import _GPUS, publish
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import DEVICE_PLUGIN, daemon_pod, group, node, pod
 
@@ -85,6 +87,16 @@ def test_a_slice_has_the_drivers_attributes() -> None:
 @pytest.fixture
 def cache(tmp_path: Any) -> ClusterCache:
     return ClusterCache(EventLog(tmp_path / "events.jsonl"))
+
+
+@pytest.mark.parametrize("model", _GPUS)
+def test_a_selector_is_refused_only_if_the_device_does_not_meet_it(model: str) -> None:
+    """The catalog's GPU has the name and compute capability of the driver's, and no less memory."""
+    product, _, capability, mib = _GPUS[model]
+    gpu = GPUS[model]
+    assert gpu.driver_name in (None, product)
+    assert f"{gpu.compute_capability}.0" == capability
+    assert quantity.parse(gpu.memory_most) >= mib * 2**20
 
 
 def test_pods_with_a_claim_ask_for_its_gpus(cache: ClusterCache) -> None:
