@@ -257,6 +257,9 @@ class GpuPool:
     """StorageClasses whose disks the nodes cannot attach; the default one is an empty name."""
     attachable: str | None = None
     """A StorageClass whose disks they can attach, if `unattachable` contains the default one."""
+    cached_disks: Mapping[str, int] = field(default_factory=dict)
+    """StorageClass whose disks share a cache on the node's local SSDs -> how many disks of these
+    classes a node can mount at the same time."""
     extended_resources: Mapping[str, int] | None = None
     """Extended resources besides GPUs -> how many a node offers; None without any."""
     fabric: Fabric | None = None

@@ -114,6 +114,7 @@ STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
     }
 )
 """Classes that a stack creates, in the cluster's network, if one of its claims names them."""
+CACHED: Final = tuple(name for name, row in STACK_CLASSES.items() if row.cached)
 HYPERDISK_CLASS: Final = "gpu-cluster-hyperdisk"
 
 

@@ -102,7 +102,7 @@ def _autoscaling(args: GkeGpuNodePoolArgs) -> NodePoolAutoscalingArgsDict:
 def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
     """Fields that GKE sets or changes itself, which would plan a replacement of the pool."""
     owned = ["initialNodeCount"]
-    if args.machine.local_ssd_gib and args.local_storage is None:
+    if args.machine.local_ssd_gib and args.pool_ssd_count is None:
         # A2 ultra, A3 and later include local SSDs, which GKE reports as the disk of pods:
         # https://github.com/mozilla/terraform-modules/pull/464
         owned.append("nodeConfig.ephemeralStorageLocalSsdConfig")
@@ -129,7 +129,7 @@ def _gpu_node_config(
             "local_ssd_count": args.pod_ssds,
             "data_cache_count": args.data_cache_count,
         }
-        if args.local_storage == "ephemeral"
+        if args.local_storage == "ephemeral" or args.data_cache_count
         else None,
         "local_nvme_ssd_block_config": {"local_ssd_count": args.ssds}
         if args.local_storage == "block"

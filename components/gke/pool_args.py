@@ -343,16 +343,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         Ge(1),
         not_in_classes("compute classes have no field for Data Cache"),
         OnChange("GPU pool"),
-        only(local_storage="ephemeral")(
-            "divides the local SSDs of localStorage: ephemeral; set that, or drop the key"
-        ),
         _loses_cache("spot"),
         _loses_cache("flex-start"),
         Fits("{!r} is not possible with {machine_type}"),
         Sent("NodePool nodeConfig.ephemeralStorageLocalSsdConfig.dataCacheCount"),
     ] = None
     """How many of the node's local SSDs are the cache of disks that pods mount (GKE Data Cache),
-    with `cluster.dataCache`; the others are the disk of pods."""
+    with `cluster.dataCache`; the others are the disk of pods. It needs `localStorage:
+    ephemeral`, which is the default of machine types that include local SSDs."""
     image_streaming: Annotated[
         bool | None,
         OnChange(kept("set it to false to turn it off")),
@@ -477,6 +475,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 raise refuse(key)("needs localStorage; drop the key, or set localStorage")
             return self.machine.ssd_choices
         if key == "dataCacheCount":
+            if self.local_storage == "block" or not (self.local_storage or self.ssds):
+                raise refuse(key)(
+                    "divides the local SSDs of localStorage: ephemeral; set that, or drop the key"
+                )
             # With 0 for pods, GKE gives them all local SSDs that the machine includes
             # (google.container.v1 EphemeralStorageLocalSsdConfig).
             if self.machine.local_ssds == 1:
@@ -600,7 +602,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     @property
     def pool_ssd_count(self) -> int | None:
         """How many local SSDs the node pool asks for; None if it leaves them to GKE."""
-        return self.ssds if self.local_storage else None
+        return self.ssds if self.local_storage or self.data_cache_count else None
 
     @property
     def pod_ssds(self) -> int:
@@ -633,6 +635,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             max_nodes=most,
             fabric=_fabric_in(cluster, pool.fabric),
             name_at_zero=self._name_at_zero(zones),
+            cached_disks=dict.fromkeys(
+                gke_volumes.CACHED, max(self._cache_gib - 1, 0) // cluster.data_cache.gib
+            )
+            if cluster.data_cache
+            else {},
         )
         if SCALERS[cluster.scaler].in_cluster:
             pool = in_class(pool)
@@ -953,13 +960,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 remedy=f"{'set capacityType to flex-start, or ' if sold else ''}drop the key",
             )
 
+    @property
+    def _cache_gib(self) -> int:
+        """The size of a node's local SSDs for Data Cache. The driver makes them a RAID with a
+        volume group, which need some of it: gcp-compute-persistent-disk-csi-driver b560165c,
+        pkg/gce-pd-csi-driver/cache.go, setupCaching."""
+        count = self.data_cache_count or 0
+        return count and count * self.ssd_gib // self.ssds
+
     def _check_cache(self, cluster: AnyGkeClusterArgs) -> None:
-        if not self.data_cache_count or cluster.data_cache is None:
-            return
-        size = self.data_cache_count * self.ssd_gib // self.ssds
-        # The driver makes them a RAID with a volume group, which need some of it: gcp-compute-
-        # persistent-disk-csi-driver b560165c, pkg/gce-pd-csi-driver/cache.go, setupCaching.
-        if cluster.data_cache.gib >= size:
+        size = self._cache_gib
+        if size and cluster.data_cache and cluster.data_cache.gib >= size:
             raise refuse("dataCacheCount", self.data_cache_count)(
                 f"gives a node a cache of less than {size}Gi, and each disk needs "
                 f"cluster.dataCache.size {cluster.data_cache.size}",

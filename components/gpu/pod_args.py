@@ -420,6 +420,18 @@ class PodArgs(Checked):
             if volume.claim is not None:
                 _check_claim(path, volume, auxiliary.claims, self.namespace, nodes)
                 _check_attachable(path, volume.claim, auxiliary.claims[volume.claim], pool)
+        self._check_cached(auxiliary.claims, pool)
+
+    def _check_cached(self, claims: Mapping[str, VolumeClaimArgs], pool: GpuPool) -> None:
+        mounted = {name for name in self.claims.values() if name in claims}
+        cached = sorted(n for n in mounted if claims[n].storage_class in pool.cached_disks)
+        if cached and len(cached) > (most := min(pool.cached_disks.values())):
+            raise refuse("volumes")(
+                f"have {len(cached)} disks with a cache ({', '.join(cached)}), and a node of pool "
+                f"{pool.name} has room for {most}",
+                remedy="lower cluster.dataCache.size, raise the pool's dataCacheCount, or give "
+                "claims another storageClass",
+            )
 
     def _account(self, auxiliary: Auxiliary) -> ServiceAccountArgs | None:
         name, namespace = self.service_account, self.namespace

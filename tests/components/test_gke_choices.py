@@ -124,6 +124,8 @@ SSDS = "nodeConfig.ephemeralStorageLocalSsdConfig"
          {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 0, "dataCacheCount": 4}}, False),
         ({"machine_type": "a3-highgpu-8g", "local_storage": "ephemeral", "data_cache_count": 2},
          {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 14, "dataCacheCount": 2}}, False),
+        ({"machine_type": "a3-highgpu-8g", "data_cache_count": 2},
+         {"ephemeralStorageLocalSsdConfig": {"localSsdCount": 14, "dataCacheCount": 2}}, False),
         ({"machine_type": "a3-highgpu-8g"}, {}, True),
     ],
 )  # fmt: skip

@@ -651,6 +651,8 @@ class Mount:
     """The `runAsUser` of the container that mounts it; 0, root, if it is unset."""
     group: int | None = None
     """The pod's `fsGroup`."""
+    mounted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The volumes that the node has mounted before -> their attributes."""
 
 
 @runtime_checkable

@@ -6,10 +6,11 @@ Secrets belong to other owners, which a rehearsal does not include: they are ass
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.pods import full_name, workload
+from gpu_cluster.rehearsal.control_plane.pods import full_name, phase, workload
 from gpu_cluster.rehearsal.simulators.cloud import (
     Cloud,
     Identifying,
@@ -35,10 +36,15 @@ def unmounted(
         return []
     by_name = {node["metadata"]["name"]: node for node in nodes}
     found = []
+    mounted: dict[str, dict[str, Mapping[str, str]]] = {}
     for pod in pods:
-        node = by_name.get(pod["spec"].get("nodeName") or "")
-        for mount in mounts(pod, node, claims, volumes):
-            if reason := cloud.why_not_mounted(mount):
+        name = pod["spec"].get("nodeName") or ""
+        ended = phase(pod) in ("succeeded", "failed")
+        before = {} if ended else mounted.setdefault(name, {})
+        for mount in mounts(pod, by_name.get(name), claims, volumes):
+            reason = cloud.why_not_mounted(replace(mount, mounted=dict(before)))
+            before[mount.volume] = mount.attributes
+            if reason:
                 found.append(f"{workload(pod)} starts no container: {reason}")
     return list(dict.fromkeys(found))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.rehearsal.verify.volumes import unbound, unpulled, without_files
+from gpu_cluster.rehearsal.verify.volumes import unbound, unmounted, unpulled, without_files
 from tests.unit.rehearsal.rehearsed import pod
 
 SAID = (
@@ -52,6 +52,30 @@ def test_images_that_the_nodes_may_not_read_are_named() -> None:
         one["spec"]["containers"] = [{"name": "train", "image": "mine/train:1"}]
     cloud: Any = Registry()
     assert unpulled(cloud, pods) == ["Job default/train starts no container: 403 for theirs/copy:1"]
+
+
+class Mounts:
+    """A cloud whose nodes mount one volume."""
+
+    def why_not_mounted(self, mount: Any) -> str:
+        return f"{mount.volume} after {', '.join(mount.mounted)}" if mount.mounted else ""
+
+
+@pytest.mark.parametrize(("phase", "full"), [("Running", "ab"), ("Succeeded", "a")])
+def test_a_driver_knows_what_its_node_has_mounted(phase: str, full: str) -> None:
+    """By pods that have not ended; the same volume of another node is another one."""
+    pods = [
+        pod(name, owner=("Job", name), on=node)
+        for name, node in (("first", "n"), ("second", "n"), ("third", "m"))
+    ]
+    pods[0]["status"]["phase"] = phase
+    for item, names in zip(pods, ("ab", "c", "d"), strict=True):
+        item["spec"]["volumes"] = [{"name": n, "csi": {"driver": "d"}} for n in names]
+    cloud: Any = Mounts()
+    second = ["Job default/second starts no container: c after a, b"] if full == "ab" else []
+    assert unmounted(cloud, pods, [], [], []) == [
+        "Job default/first starts no container: b after a", *second
+    ]  # fmt: skip
 
 
 def test_a_claim_that_is_not_bound_to_its_volume_is_named() -> None:

@@ -250,16 +250,21 @@ def test_a_disk_has_a_cache_by_its_class(parameters: dict[str, str], says: str) 
 
 
 @pytest.mark.parametrize(
-    ("ssds", "size", "mounted"), [("1", "374Gi", True), ("1", "375Gi", False), ("", "1Gi", False)]
-)
-def test_a_cache_is_on_local_ssds_of_the_node(ssds: str, size: str, mounted: bool) -> None:
-    """Which the node pool has for Data Cache."""
+    ("ssds", "size", "other", "mounted"),
+    [("1", "374Gi", "", True), ("1", "375Gi", "", False), ("", "1Gi", "", False),
+     ("2", "300Gi", "449Gi", True), ("2", "300Gi", "450Gi", False)],
+)  # fmt: skip
+def test_a_cache_is_on_local_ssds_of_the_node(
+    ssds: str, size: str, other: str, mounted: bool
+) -> None:
+    """Which the node pool has for Data Cache, and other disks on the node use too."""
     stack = GoogleStack.with_cluster()
     disk = Wanted(uid="d1", kind="disk", name="default/d", driver=DISKS)
     handle = stack.cloud.attach([disk])["d1"].partition(":")[2]
     asked = mount(DISKS, handle, "n1-standard-4")
     labels = {"cloud.google.com/gke-data-cache-disk": ssds} if ssds else {}
     asked = replace(asked, attributes={"data-cache-size": size},
+                    mounted={"pvc-2": {"data-cache-size": other} if other else {}},
                     node_labels={**asked.node_labels, **labels})  # fmt: skip
     assert ("Error setting up cache" in stack.cloud.why_not_mounted(asked)) is not mounted
 

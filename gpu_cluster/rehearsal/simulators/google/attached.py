@@ -203,15 +203,17 @@ def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) 
             "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
             f"the instance is in {instance.depends_on[0]}, and the node is not"
         )
-    if size := mount.attributes.get("data-cache-size"):
+    if size := mount.attributes.get(_SIZE):
         ssds = int(mount.node_labels.get(_CACHE, "0"))
+        others = [row for name, row in mount.mounted.items() if name != mount.volume]
+        sizes = [size, *(row[_SIZE] for row in others if row.get(_SIZE))]
         gib = ssds * local_ssds(mount.node_labels.get(_MACHINE, ""))[1]
         # The RAID and its volume group need some of it: setupCaching of the driver.
-        if int(size.removesuffix("Gi")) >= gib:
+        if sum(int(each.removesuffix("Gi")) for each in sizes) >= gib:
             return (
                 f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
-                f"Internal desc = Error setting up cache: a cache of {size}, and the node has "
-                f"less than {gib} GiB for it on local SSDs for Data Cache"
+                f"Internal desc = Error setting up cache: caches of {' and '.join(sizes)}, and the "
+                f"node has less than {gib} GiB for it on local SSDs for Data Cache"
             )
     zone, place = disk_zone(resources, mount.handle), mount.node_labels.get(_ZONE)
     if zone and place and zone != place:
@@ -242,6 +244,7 @@ def _wrong_cache(parameters: Mapping[str, str]) -> str:
     return "data-cache-mode needs data-cache-size" if mode and not size else ""
 
 
+_SIZE = "data-cache-size"
 _CACHE = "cloud.google.com/gke-data-cache-disk"
 _MACHINE = "node.kubernetes.io/instance-type"
 _ZONE = "topology.kubernetes.io/zone"
