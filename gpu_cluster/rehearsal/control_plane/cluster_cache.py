@@ -6,6 +6,7 @@ from typing import Any
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
     allocatable_gpus,
+    claimed_gpus,
     full_name,
     gpus_asked,
     holds,
@@ -64,23 +65,20 @@ class ClusterCache:
         claims = pod["spec"].get("resourceClaims")
         if not claims:
             return pod
-        space, specs = pod["metadata"]["namespace"], []
-        for claim in claims:
-            name = claim.get("resourceClaimTemplateName")
-            template = self._items["ResourceClaimTemplate"].get(f"{space}/{name}")
-            shared = self._items["ResourceClaim"].get(f"{space}/{claim.get('resourceClaimName')}")
-            users = ((shared or {}).get("status") or {}).get("reservedFor") or [pod["metadata"]]
-            if template:
-                specs.append(template["spec"]["spec"])
-            elif shared and users[0].get("uid") == pod["metadata"].get("uid"):
-                specs.append(shared["spec"])
-        requests = [
-            request["exactly"]
-            for spec in specs
-            for request in spec["devices"]["requests"]
-            if request.get("exactly", {}).get("deviceClassName", "").endswith("nvidia.com")
-        ]
-        count = sum(int(request.get("count", 1)) for request in requests)
+        space, count = pod["metadata"]["namespace"], 0
+        classes = {c["metadata"]["name"]: c for c in self._items["DeviceClass"].values()}
+        made = {
+            entry["name"]: entry.get("resourceClaimName")
+            for entry in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+        }
+        for entry in claims:
+            name = made.get(entry["name"]) or entry.get("resourceClaimName")
+            claim = self._items["ResourceClaim"].get(f"{space}/{name}")
+            template = f"{space}/{entry.get('resourceClaimTemplateName')}"
+            found = claim or self._items["ResourceClaimTemplate"].get(template)
+            users = ((found or {}).get("status") or {}).get("reservedFor") or [pod["metadata"]]
+            if found and users[0].get("uid") == pod["metadata"].get("uid"):
+                count += claimed_gpus(found, classes)
         return {**pod, "spec": {**pod["spec"], CLAIMED: count}} if count else pod
 
     @property

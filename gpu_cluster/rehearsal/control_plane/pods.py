@@ -20,6 +20,8 @@ STARTING = {
 """Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
 
 Object = Mapping[str, Any]
+_DRIVER = "gpu.nvidia.com"
+"""NVIDIA's DRA driver, which the conditions of its DeviceClasses name."""
 
 
 def full_name(item: Object) -> str:
@@ -56,6 +58,40 @@ def gpus_asked(spec: Object) -> int:
     """The GPUs that the scheduler reserves for a pod with this spec: as `nvidia.com/gpu`, or, of a
     pod from `ClusterCache`, by its claims."""
     return int(requests(spec).get(GPU, 0)) + int(spec.get(CLAIMED, 0))
+
+
+def alternatives(request: Object) -> Sequence[Object]:
+    """What meets a request of a claim: one of these, of which the scheduler prefers the first."""
+    return request.get("firstAvailable") or [request["exactly"]]
+
+
+def conditions(option: Object, classes: Mapping[str, Object]) -> list[str]:
+    """The conditions in CEL for each device of an alternative, also those of its class."""
+    its = classes.get(option["deviceClassName"], {}).get("spec", {})
+    selectors = [*(its.get("selectors") or ()), *(option.get("selectors") or ())]
+    return [selector["cel"]["expression"] for selector in selectors]
+
+
+def claimed_gpus(claim: Object, classes: Mapping[str, Object]) -> int:
+    """The GPUs of a claim, or of a template's: those that it has, or else needs at least.
+    `classes`: DeviceClasses by name. Access for monitoring takes none."""
+    if allocation := (claim.get("status") or {}).get("allocation"):
+        results = (allocation.get("devices") or {}).get("results") or ()
+        return sum(r["driver"] == _DRIVER and not r.get("adminAccess") for r in results)
+    spec = claim["spec"].get("spec", claim["spec"])
+    needs = [
+        [
+            int(option.get("count", 1))
+            for option in alternatives(request)
+            if not option.get("adminAccess")
+            and any(
+                _DRIVER in text
+                for text in (option["deviceClassName"], *conditions(option, classes))
+            )
+        ]
+        for request in spec.get("devices", {}).get("requests") or ()
+    ]
+    return sum(min(counts, default=0) for counts in needs)
 
 
 def allocatable_gpus(node: Object) -> int:

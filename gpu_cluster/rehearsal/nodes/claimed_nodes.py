@@ -14,7 +14,9 @@ from gpu_cluster.rehearsal.control_plane.cluster_cache import has_its_gpus
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
     allocatable_gpus,
+    alternatives,
     condition,
+    conditions,
     full_name,
     gpus_asked,
     phase,
@@ -80,17 +82,20 @@ def unexpected(
     pods: Iterable[Object],
     templates: Mapping[str, Object],
     claims: Mapping[str, Object],
+    classes: Mapping[str, Object],
 ) -> Iterator[str]:
     """Why the group's autoscaler would not have started its first node for pods with claims, one
     line each. `templates` and `claims`: ResourceClaimTemplates and ResourceClaims by
-    `namespace/name`."""
+    `namespace/name`; `classes`: DeviceClasses by name."""
     if not group.template.devices:
         yield "a node there offers no devices that pods could claim"
         return
     expected = group.template.expected or {}
     reasons = {
         full_name(pod): [
-            *filter(None, (unmet(e, expected) for e in _expressions(pod, templates, claims)))
+            line
+            for options in _options(pod, templates, claims)
+            for line in _unmet_options(options, expected, classes)
         ]
         for pod in waiting(group, pods)
     }
@@ -129,14 +134,24 @@ def _unmet(term: str, expected: Mapping[str, str | int]) -> str:
     return f"a rehearsal does not understand {term!r}, and takes it as not met without a node"
 
 
-def _expressions(
+def _unmet_options(
+    options: Iterable[Object], expected: Mapping[str, str | int], classes: Mapping[str, Object]
+) -> list[str]:
+    """Why no alternative of a request is met; empty if one is."""
+    found = [
+        [line for text in conditions(option, classes) if (line := unmet(text, expected))]
+        for option in options
+    ]
+    return [line for lines in found for line in lines] if all(found) else []
+
+
+def _options(
     pod: Object, templates: Mapping[str, Object], claims: Mapping[str, Object]
-) -> Iterator[str]:
+) -> Iterator[Sequence[Object]]:
+    """The alternatives of each request of the pod's claims."""
     for claim in pod["spec"].get("resourceClaims") or ():
         space = pod["metadata"]["namespace"]
         template = templates.get(f"{space}/{claim.get('resourceClaimTemplateName')}")
         shared = claims.get(f"{space}/{claim.get('resourceClaimName')}")
         spec = template["spec"]["spec"] if template else (shared or {}).get("spec", {})
-        for request in spec.get("devices", {}).get("requests") or ():
-            for selector in request.get("exactly", {}).get("selectors") or ():
-                yield selector["cel"]["expression"]
+        yield from map(alternatives, spec.get("devices", {}).get("requests") or ())

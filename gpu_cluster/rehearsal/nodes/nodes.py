@@ -803,6 +803,7 @@ class Nodes:
             {full_name(item): item for item in self._cluster_cache.all(kind)}
             for kind in ("ResourceClaimTemplate", "ResourceClaim")
         )
+        classes = {c["metadata"]["name"]: c for c in self._cluster_cache.all("DeviceClass")}
         zone = node["metadata"]["labels"].get(ZONE)
         first = all(
             other["metadata"]["name"] == node["metadata"]["name"]
@@ -810,7 +811,7 @@ class Nodes:
             for other in self._of_group(group)
         )
         if group.template.expected is None or first:
-            for line in unexpected(group, self._pods, templates, claims):
+            for line in unexpected(group, self._pods, templates, claims, classes):
                 self._event_log.finding(
                     group.name,
                     f"pool {group.name}: node {node['metadata']['name']} would not have started: "

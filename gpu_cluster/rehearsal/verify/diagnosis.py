@@ -16,7 +16,9 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
     GPU,
     allocatable_gpus,
+    alternatives,
     condition,
+    conditions,
     full_name,
     gpus_asked,
     installs_driver_on,
@@ -235,17 +237,20 @@ def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot
         spec = found["spec"].get("spec", found["spec"])
         allocated = (found.get("status") or {}).get("allocation")
         for request in () if allocated else spec["devices"]["requests"]:
-            exactly = request["exactly"]
-            if (device_class := exactly["deviceClassName"]) not in snapshot.device_classes:
-                return f"its claim names the DeviceClass {device_class}, which does not exist"
-            texts = [selector["cel"]["expression"] for selector in exactly.get("selectors") or ()]
+            options = alternatives(request)
+            # The scheduler looks up those of all alternatives before it tries the first.
+            for name in (option["deviceClassName"] for option in options):
+                if name not in snapshot.device_classes:
+                    return f"its claim names the DeviceClass {name}, which does not exist"
+            texts = [" and ".join(conditions(option, {})) for option in options]
+            least = min(int(option.get("count", 1)) for option in options)
             free = [
                 allocatable_gpus(node)
                 - sum(gpus_asked(other["spec"]) for other in snapshot.on(node))
                 for node in nodes
             ]
-            if texts and max(free, default=0) >= int(exactly.get("count", 1)):
-                return f"no free device of its nodes meets {' and '.join(texts)}"
+            if all(texts) and max(free, default=0) >= least:
+                return f"no free device of its nodes meets {', nor '.join(texts)}"
     return ""
 
 

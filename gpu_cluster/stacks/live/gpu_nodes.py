@@ -90,7 +90,7 @@ def claimable(
         device["pool"]
         for claim in claims
         for device in get(claim, "status", "allocation", "devices", "results") or ()
-        if device["driver"] == names.GPU_CLASS
+        if device["driver"] == names.GPU_CLASS and not device.get("adminAccess")
     ]
     for spec in (item["spec"] for item in slices):
         node, devices = spec.get("nodeName"), spec.get("devices") or []

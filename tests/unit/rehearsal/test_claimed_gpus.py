@@ -107,6 +107,69 @@ def test_pods_with_a_claim_ask_for_its_gpus(cache: ClusterCache) -> None:
     assert [gpus_asked(item["spec"]) for item in cache.pods] == [2]
 
 
+def gpu_class(name: str, kind: str = "gpu", driver: str = "gpu.nvidia.com") -> dict[str, Any]:
+    text = f"device.driver == '{driver}' && device.attributes['{driver}'].type == '{kind}'"
+    spec = {"selectors": [{"cel": {"expression": text}}]}
+    return {"metadata": {"name": name, "uid": name}, "spec": spec}
+
+
+CLASSES = [
+    gpu_class("gpu.nvidia.com"),
+    gpu_class("mig.nvidia.com", "mig"),
+    gpu_class("large"),
+    gpu_class("compute-domain-daemon.nvidia.com", "daemon", "compute-domain.nvidia.com"),
+]
+
+
+def option(device_class: str, count: int, **more: Any) -> dict[str, Any]:
+    return {"name": f"{count}", "deviceClassName": device_class, "count": count, **more}
+
+
+@pytest.mark.parametrize(
+    ("request_", "gpus"),
+    [
+        ({"exactly": option("large", 3)}, 3),
+        ({"exactly": option("mig.nvidia.com", 2)}, 2),
+        ({"exactly": option("compute-domain-daemon.nvidia.com", 1)}, 0),
+        ({"exactly": option("gpu.nvidia.com", 8, adminAccess=True)}, 0),
+        ({"firstAvailable": [option("large", 4), option("gpu.nvidia.com", 2)]}, 2),
+        ({"firstAvailable": [option("rdma.net", 1), option("gpu.nvidia.com", 2)]}, 2),
+    ],
+)
+def test_a_claim_needs_gpus_of_any_class_of_their_driver(
+    cache: ClusterCache, request_: dict[str, Any], gpus: int
+) -> None:
+    """The least number of several alternatives, while it has none."""
+    for item in CLASSES:
+        cache.change("DeviceClass", "ADDED", item)
+    claim = template()
+    claim["spec"]["spec"]["devices"]["requests"] = [{"name": "gpus", **request_}]
+    cache.change("ResourceClaimTemplate", "ADDED", claim)
+    cache.change("Pod", "ADDED", pod(resourceClaims=CLAIMS, gpus=0))
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [gpus]
+
+
+def test_what_a_claim_has_got_counts(cache: ClusterCache) -> None:
+    """Not what its template asks for."""
+    cache.change("ResourceClaimTemplate", "ADDED", template())
+    one = pod(resourceClaims=CLAIMS, gpus=0)
+    one["status"]["resourceClaimStatuses"] = [{"name": "gpus", "resourceClaimName": "two-x"}]
+    cache.change("Pod", "ADDED", one)
+    results = [
+        {"driver": driver, "device": f"gpu-{number}", "pool": "n", **more}
+        for number, (driver, more) in enumerate(
+            [("gpu.nvidia.com", {}), ("gpu.nvidia.com", {"adminAccess": True}), ("dra.net", {})]
+        )
+    ]
+    claim = {
+        "metadata": {"name": "two-x", "namespace": "default", "uid": "c"},
+        "spec": template()["spec"]["spec"],
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+    cache.change("ResourceClaim", "ADDED", claim)
+    assert [gpus_asked(item["spec"]) for item in cache.pods] == [1]
+
+
 def test_a_claim_that_pods_share_counts_once(cache: ClusterCache) -> None:
     """For the first of them, or for each as long as none has it."""
     shared = [{"name": "gpus", "resourceClaimName": "two"}]
@@ -167,6 +230,18 @@ def why_waits(claims: list[dict[str, str]], **known: Any) -> Diagnosis:
     return diagnose(waiting, ClusterSnapshot(groups=[own], nodes=nodes, pods=[waiting], **known))
 
 
+def first_available(*texts: str, device_class: str = "gpu.nvidia.com") -> dict[str, Any]:
+    """A template with alternatives that have these conditions, and at last this class."""
+    found = template()
+    options = [
+        option(name, 1, selectors=[{"cel": {"expression": text}}])
+        for text, name in zip(texts, [*["gpu.nvidia.com"] * (len(texts) - 1), device_class],
+                              strict=True)
+    ]  # fmt: skip
+    found["spec"]["spec"]["devices"]["requests"] = [{"name": "gpus", "firstAvailable": options}]
+    return found
+
+
 @pytest.mark.parametrize(
     ("known", "classes", "words"),
     [
@@ -175,6 +250,10 @@ def why_waits(claims: list[dict[str, str]], **known: Any) -> Diagnosis:
          "its claim names the DeviceClass gpu.example.com, which does not exist"),
         (template(selectors=[{"cel": {"expression": "false"}}]), ["gpu.nvidia.com"],
          "no free device of its nodes meets false"),
+        (first_available("false", "1 == 2"), ["gpu.nvidia.com"],
+         "no free device of its nodes meets false, nor 1 == 2"),
+        (first_available("true", device_class="other"), ["gpu.nvidia.com"],
+         "its claim names the DeviceClass other, which does not exist"),
     ],
 )  # fmt: skip
 def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, words: str) -> None:

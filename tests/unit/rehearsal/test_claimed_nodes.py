@@ -111,13 +111,35 @@ def test_a_first_node_that_the_autoscaler_would_not_start_is_explained() -> None
     """By the condition that what it expects does not meet."""
     claims = [{"name": "gpus", "resourceClaimTemplateName": "t"}]
     pods = [waiting("b", resourceClaims=claims)]
-    (line,) = unexpected(claimable(), pods, {"default/t": template(MEMORY.format("8Gi"))}, {})
+    (line,) = unexpected(claimable(), pods, {"default/t": template(MEMORY.format("8Gi"))}, {}, {})
     assert line.startswith("no GPU there meets the claim of default/b: its memory is 48 bytes")
-    assert not [*unexpected(claimable(), pods, {"default/t": template(PRODUCT.format("L4"))}, {})]
+    assert not [
+        *unexpected(claimable(), pods, {"default/t": template(PRODUCT.format("L4"))}, {}, {})
+    ]
     both = [*pods, waiting("any")]
-    assert not [*unexpected(claimable(), both, {"default/t": template(MEMORY.format("8Gi"))}, {})]
-    (line,) = unexpected(group(template=replace(shape(), devices={})), pods, {}, {})
+    assert not [
+        *unexpected(claimable(), both, {"default/t": template(MEMORY.format("8Gi"))}, {}, {})
+    ]
+    (line,) = unexpected(group(template=replace(shape(), devices={})), pods, {}, {}, {})
     assert line == "a node there offers no devices that pods could claim"
+
+
+def test_one_alternative_that_is_met_starts_a_node() -> None:
+    """A request's own condition and that of its class count for each."""
+    pods = [waiting("b", resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "t"}])]
+    options = [
+        template(PRODUCT.format(part))["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+        for part in ("H100", "L4")
+    ]
+    several = template("true")
+    several["spec"]["spec"]["devices"]["requests"] = [{"firstAvailable": options}]
+    assert not [*unexpected(claimable(), pods, {"default/t": several}, {}, {})]
+    mig = {"spec": {"selectors": [{"cel": {"expression": PRODUCT.format("MIG")}}]}}
+    (line,) = unexpected(
+        claimable(), pods, {"default/t": several}, {}, {options[0]["deviceClassName"]: mig}
+    )
+    assert "without H100" in line
+    assert "without MIG" in line
 
 
 def test_a_claim_that_pods_share_is_read_too() -> None:
@@ -127,6 +149,6 @@ def test_a_claim_that_pods_share_is_read_too() -> None:
         part: {"default/c": {"spec": template(PRODUCT.format(part))["spec"]["spec"]}}
         for part in ("L4", "H100")
     }
-    assert not [*unexpected(claimable(), pods, {}, claims["L4"])]
-    (line,) = unexpected(claimable(), pods, {}, claims["H100"])
+    assert not [*unexpected(claimable(), pods, {}, claims["L4"], {})]
+    (line,) = unexpected(claimable(), pods, {}, claims["H100"], {})
     assert line.endswith("its productName is L4 without a node, without H100")

@@ -656,9 +656,11 @@ def a_claim(node: str, gpus: int, driver: str = "gpu.nvidia.com") -> Any:
 
 
 def test_claimed_gpus_are_counted_by_node() -> None:
-    """Those of other drivers, and claims without an allocation, are not."""
+    """Those of other drivers, claims without an allocation and access for monitoring are not."""
     slices = [a_slice("n", 4, tainted=1), a_slice("m", 2), a_slice("n", 8, driver="dra.net")]
-    claims = [a_claim("n", 2), a_claim("n", 8, driver="dra.net"), {"status": {}}, {}]
+    admin = a_claim("m", 1)
+    admin["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
+    claims = [a_claim("n", 2), a_claim("n", 8, driver="dra.net"), admin, {"status": {}}, {}]
     assert claimable(slices, claims) == {"n": (4, 3, 2), "m": (2, 2, 0)}
 
 
