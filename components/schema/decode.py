@@ -41,7 +41,6 @@ _LARGEST = 2**31 - 1
 _BOOLEANS = {
     "true": "true",
     "yes": "true",
-    "all": "true",
     "on": "true",
     "false": "false",
     "no": "false",
