@@ -93,16 +93,23 @@ _FOR_SCALER: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def with_scaler(platform: str, name: str) -> Config:
-    """The platform's sample with the scaler, a key of `SCALERS`."""
+def set_scaler(config: Config, name: str) -> None:
+    """Gives the config of a sample the scaler, a key of `SCALERS`."""
     to: dict[str, Any] = {**_FOR_SCALER.get(name, {})}
-    config = values_of(STACK_OF[platform])
     for pool in config["gpu-cluster:gpuPools"].values():
         for key, value in to.items():
             if key.startswith("gpuPools."):
                 apply_changes({"gpu-cluster:gpuPools": {"": pool}}, {key: value})
     cluster = {key: value for key, value in to.items() if key.startswith("cluster.")}
-    return after(config, {"cluster.scaler": SCALERS[name].setting, **cluster})
+    setting = {"cluster.scaler": SCALERS[name].setting}
+    apply_changes(config, copy.deepcopy({**setting, **cluster}))
+
+
+def with_scaler(platform: str, name: str) -> Config:
+    """The platform's sample with the scaler, a key of `SCALERS`."""
+    config = values_of(STACK_OF[platform])
+    set_scaler(config, name)
+    return config
 
 
 def without_effect(platform: str, name: str, block: str) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = [
@@ -23,9 +24,8 @@ CLASS, POOL = (
 
 
 def _automatic(config: dict) -> None:
-    cluster = config["gpu-cluster:cluster"]
-    cluster.pop("autoscaler", None)
-    cluster |= {"scaler": "auto-mode", "tags": {"team": "ml"}}
+    set_scaler(config, "auto-mode")
+    config["gpu-cluster:cluster"]["tags"] = {"team": "ml"}
     config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 2
     jobs = config["gpu-cluster:workloads"]
     jobs["other-gpu-job"] = dict(jobs["sample-gpu-job"])

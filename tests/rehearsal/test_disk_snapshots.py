@@ -9,6 +9,7 @@ import pytest
 
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_aws_disk_snapshots.py has EC2's rules")
@@ -22,8 +23,7 @@ def images_on_disk(scaler: str = "") -> Callable[[dict[str, Any]], None]:
         disk = {"diskSnapshotId": SNAPSHOT, "diskInitializationRate": 300}
         config["gpu-cluster:gpuPools"]["train-gpu"] |= {"os": "bottlerocket", **disk}
         if scaler:
-            config["gpu-cluster:cluster"].pop("autoscaler", None)
-            config["gpu-cluster:cluster"]["scaler"] = scaler
+            set_scaler(config, scaler)
 
     return configure
 

@@ -15,6 +15,7 @@ from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import changed, configured, entered, until, up
 
 JOB = "Job default/train"
@@ -127,9 +128,7 @@ def test_a_job_may_use_a_part_of_a_node(stack: str, scaler: str, tmp_path: Path)
     can, and the rehearsal passes."""
 
     def parts(config: dict[str, Any]) -> None:
-        cluster = config["gpu-cluster:cluster"]
-        cluster.pop("autoscaler", None)
-        cluster["scaler"] = scaler
+        set_scaler(config, scaler)
         config["gpu-cluster:gpuPools"] = {
             name: {**FOUR_GPUS[stack], "capacityType": name} for name in ("on-demand", "spot")
         }

@@ -13,6 +13,7 @@ from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.aws.network_interfaces import adapters
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.program import Mutation
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_eks_efa.py has what the program declares")
@@ -34,8 +35,7 @@ def two_machines(scaler: str = "") -> Callable[[dict[str, Any]], None]:
         config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
         config["gpu-cluster:workloads"] = {}
         if scaler:
-            config["gpu-cluster:cluster"].pop("autoscaler", None)
-            config["gpu-cluster:cluster"]["scaler"] = scaler
+            set_scaler(config, scaler)
 
     return configure
 

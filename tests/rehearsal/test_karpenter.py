@@ -19,6 +19,7 @@ from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.integration.stacks.test_cost import git
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import (
     Rehearse,
     changed,
@@ -45,18 +46,12 @@ CLASS, POOL = (
 POLICY = "aws:iam/rolePolicy:RolePolicy"
 
 
-def _karpenter(config: dict) -> None:
-    cluster = config["gpu-cluster:cluster"]
-    cluster.pop("autoscaler", None)
-    cluster["scaler"] = "karpenter"
-
-
-KARPENTER = configured(_karpenter)
+KARPENTER = configured(lambda config: set_scaler(config, "karpenter"))
 
 
 def _choices(config: dict) -> None:
     """Two pods on each GPU, one node that is always there, and a pool in a reservation."""
-    _karpenter(config)
+    set_scaler(config, "karpenter")
     pools, jobs = config["gpu-cluster:gpuPools"], config["gpu-cluster:workloads"]
     sharing = {"strategy": "time-slicing", "replicas": 2}
     pools["train-gpu"] |= {"minNodes": 1, "maxNodes": 2, "sharing": sharing}
@@ -103,7 +98,7 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
 
 def _served(config: dict) -> None:
     """A service that scales, on nodes with an image of the account's own."""
-    _karpenter(config)
+    set_scaler(config, "karpenter")
     pool = config["gpu-cluster:gpuPools"]["train-gpu"]
     pool |= {"maxNodes": 2, "amiId": "ami-0123456789abcdef0"}
     config["gpu-cluster:workloads"] = {}
@@ -141,7 +136,7 @@ def test_a_change_waits_until_karpenter_has_replaced_its_nodes(tmp_path: Path) -
     root = repository(tmp_path, "train")
     file = root / "Pulumi.train.yaml"
     document = yaml.safe_load(file.read_text())
-    _karpenter(document["config"])
+    set_scaler(document["config"], "karpenter")
     pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
     pool["maxNodes"] = 2
     (job,) = document["config"]["gpu-cluster:workloads"].values()

@@ -9,6 +9,7 @@ import pytest
 
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import (
     Rehearse,
     changed,
@@ -38,8 +39,7 @@ def a_large_pod(scaler: str = "", os: str = "al2023") -> Callable[[dict[str, Any
         for key in ("batch", "trainingJobs"):
             config.pop(f"gpu-cluster:{key}", None)
         if scaler:
-            config["gpu-cluster:cluster"].pop("autoscaler", None)
-            config["gpu-cluster:cluster"]["scaler"] = scaler
+            set_scaler(config, scaler)
 
     return configure
 
@@ -69,9 +69,7 @@ def on_gke(scaler: str = "node-pools") -> Callable[[dict[str, Any]], None]:
     def configure(config: dict[str, Any]) -> None:
         pool = config["gpu-cluster:gpuPools"]["train-gpu"]
         pool |= {"diskSizeGb": 200, "localStorage": "ephemeral", "localSsdCount": 2}
-        config["gpu-cluster:cluster"]["scaler"] = scaler
-        if scaler == "compute-classes":
-            del pool["driver"]
+        set_scaler(config, scaler)
         job = config["gpu-cluster:workloads"]["train"]
         job |= {"requests": {"ephemeralStorage": "500Gi"}, "wait": True}
 

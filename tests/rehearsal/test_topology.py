@@ -13,6 +13,7 @@ from gpu_cluster.rehearsal.report.report import node_lives, pod_lives
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import changed, configured, entered
 
 IMAGE = "example.com/image:1"
@@ -157,10 +158,8 @@ def test_a_pool_grows_in_the_zone_that_has_machines(
     first, second = ZONES[stack]
 
     def two_zones(config: dict[str, Any]) -> None:
+        set_scaler(config, scaler)
         cluster = config["gpu-cluster:cluster"]
-        cluster["scaler"] = scaler
-        if scaler == "karpenter":
-            del cluster["autoscaler"]
         if gke:
             cluster["location"] = "us-central1"
             cluster["zones"] = [first, second]
