@@ -467,6 +467,23 @@ MISTAKES: dict[str, tuple[str, Mutation, str]] = {
 }  # fmt: skip
 
 
+_ALTERNATIVES = """
+for request in props["spec"]["spec"]["devices"]["requests"]:
+    wanted = request.pop("exactly")
+    none = [{"cel": {"expression": "false"}}]
+    request["firstAvailable"] = [
+        {**wanted, "name": "better", "selectors": none}, {**wanted, "name": "any"}
+    ]
+"""
+
+
+def test_pods_run_with_the_second_alternative_of_their_claims(rehearse: Rehearse) -> None:
+    """Where no device is as the first one asks."""
+    mutation = changed(TEMPLATE, _ALTERNATIVES)
+    rehearsal = rehearse(configured(on_own_machines), mutation, stack="onprem", deadline=120)
+    assert said(rehearsal) == []
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_wrong_thing_about_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
     """Each by its own words."""

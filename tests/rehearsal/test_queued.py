@@ -14,6 +14,7 @@ from gpu_cluster.rehearsal.report.report import gpu_nodes_over_time, node_lives,
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
+from tests.program.effects import set_scaler
 from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until
 
 GANG = 4
@@ -102,6 +103,40 @@ def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
     workers = [pod for pod in pod_lives(events) if pod.workload == WORKERS]
     assert [pod.state for pod in workers] == ["succeeded"] * GANG
     nothing_stays(rehearsal)
+
+
+def also_claimed(config: dict[str, Any]) -> None:
+    """The gang, and in its queue a job of a pool whose GPUs pods claim."""
+    gang(config)
+    config["gpu-cluster:gpuPools"]["claimed"] = {
+        "machineType": "g2-standard-8", "driver": "daemonset", "devicePlugin": "dra", "maxNodes": 1,
+    }  # fmt: skip
+    (queue,) = config["gpu-cluster:batch"]["queues"].values()
+    queue["pools"].append("claimed")
+    queue["nominalQuota"] = {"train-gpu": 8, "claimed": 1}
+    config["gpu-cluster:workloads"] = {
+        "one": {"kind": "job", "pool": "claimed", "gpus": 1, "queue": "training",
+                "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04"}
+    }  # fmt: skip
+
+
+@pytest.mark.prove(reason="a whole rehearsal; test_batch.py has whose jobs wait for a request")
+def test_a_queue_may_have_a_queued_pool_and_one_with_claims(tmp_path: Path) -> None:
+    """Only the gang has a request; the other job's node starts for its pod."""
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "train-gke", tmp_path / "sandbox", configured(also_claimed),
+            options=SandboxOptions(job_seconds=2),
+        )  # fmt: skip
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        events = sandbox.event_log.events
+        assert [event.detail["nodes"] for event in events if event.what == "together"] == [GANG]
+        states = {pod.workload: pod.state for pod in pod_lives(events)}
+        assert (states[WORKERS], states["Job default/one"]) == ("succeeded", "succeeded")
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
 
 
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; the nodes live for a minute")
@@ -208,8 +243,7 @@ def without_enough(config: dict[str, Any]) -> None:
 def with_karpenter(config: dict[str, Any]) -> None:
     """The same, with instances that Karpenter launches."""
     without_enough(config)
-    config["gpu-cluster:cluster"].pop("autoscaler", None)
-    config["gpu-cluster:cluster"]["scaler"] = "karpenter"
+    set_scaler(config, "karpenter")
 
 
 @pytest.mark.prove(reason="Kueue waits for a minute; this is a whole rehearsal")
