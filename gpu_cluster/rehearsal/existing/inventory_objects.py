@@ -1,6 +1,6 @@
 """The objects of an existing cluster's owner, as an inventory lists them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.components.catalog.gke_volumes import STACK_CLASSES
@@ -13,6 +13,7 @@ from gpu_cluster.stacks.capacity.conflicts import (
     InCluster,
     in_cluster,
     is_autoscaler,
+    is_efa_plugin,
     is_installer,
     is_plugin,
 )
@@ -20,6 +21,8 @@ from gpu_cluster.stacks.outcome import CheckError
 
 _EVERYWHERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _POD = ("serviceAccountName", "tolerations", "nodeSelector")
+_EFA = ("affinity", "volumes")
+"""Also of AWS's device plugin, which a rehearsal knows by the directories that it mounts."""
 _CONTAINER = ("name", "image", "command", "args")
 """Without `env`: it may contain secrets, and no simulated container reads it but Karpenter's."""
 _KARPENTER_ENV = ("CLUSTER_NAME", "FEATURE_GATES", "BATCH_IDLE_DURATION", "BATCH_MAX_DURATION")
@@ -51,6 +54,7 @@ def _objects(cluster: InCluster, settings: Settings[Any], owner: str) -> list[di
     daemons = [] if cluster.gpu_operator else cluster.daemons
     workloads = [
         *(_workload("DaemonSet", obj) for obj in daemons if is_plugin(obj) or is_installer(obj)),
+        *(_workload("DaemonSet", obj, _EFA) for obj in cluster.daemons if is_efa_plugin(obj)),
         *(
             _workload("Deployment", deployment)
             for deployment in cluster.deployments
@@ -110,7 +114,7 @@ def _named(version: str, kind: str, obj: Object) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": kept}
 
 
-def _workload(kind: str, obj: Object) -> dict[str, Any]:
+def _workload(kind: str, obj: Object, more: Sequence[str] = ()) -> dict[str, Any]:
     template = obj["spec"]["template"]
     pod, labels = template["spec"], (template.get("metadata") or {}).get("labels") or {}
     return _named("apps/v1", kind, obj) | {
@@ -118,7 +122,7 @@ def _workload(kind: str, obj: Object) -> dict[str, Any]:
             "selector": obj["spec"]["selector"],
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {key: pod[key] for key in _POD if pod.get(key)}
+                "spec": {key: pod[key] for key in (*_POD, *more) if pod.get(key)}
                 | {
                     "containers": [
                         {key: container[key] for key in _CONTAINER if container.get(key)}

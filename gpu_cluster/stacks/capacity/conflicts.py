@@ -9,12 +9,15 @@ from typing import Any
 import kubernetes.client
 
 from gpu_cluster.components.catalog.gke_volumes import STACK_CLASSES
-from gpu_cluster.components.cluster import GpuPool
+from gpu_cluster.components.catalog.kubernetes import EFA
+from gpu_cluster.components.cluster import POOL_LABEL, GpuPool
 from gpu_cluster.components.eks.disk_args import STORAGE_CLASS
 from gpu_cluster.components.eks.existing_args import EksExistingClusterArgs
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.gke.existing_args import GkeExistingClusterArgs
 from gpu_cluster.components.kube.gpu_daemons import is_dra_driver
+from gpu_cluster.components.kube.selectors import selects
+from gpu_cluster.components.kube.taints import keeps_away, tolerated
 from gpu_cluster.components.lifecycle.ownership import owner_of
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema import outputs
@@ -80,6 +83,7 @@ def conflicts(
     result |= dict(_device_plugins(definitions, cluster.daemons, settings))
     result |= dict(_installers(cluster.daemons, settings))
     result |= dict(_nccl_plugins(cluster.daemons, settings))
+    result |= dict(_efa_plugins(cluster.daemons, settings))
     args = settings.cluster
     classes: set[str] = set(settings.runs.storage_classes & STACK_CLASSES.keys())
     if isinstance(args, EksExistingClusterArgs):
@@ -389,6 +393,45 @@ def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Co
             "cluster.ncclPlugin",
             f"no DaemonSet of the cluster has an image {' or '.join(missing)}; {remedy}",
         )
+
+
+def _efa_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
+    """AWS's device plugin of the cluster's owner, on nodes where the stack runs it too: each would
+    remove the other's socket."""
+    if not isinstance(settings.cluster, EksExistingClusterArgs):
+        return
+    plugins = [item for item in daemons if is_efa_plugin(item)]
+    for name, item in settings.pools.items():
+        running = [plugin for plugin in plugins if _runs_on(plugin, item.pool)]
+        if running and item.args.efa:
+            yield (
+                f"gpuPools.{name}.efa",
+                f"the cluster already has a device plugin for {EFA}, DaemonSet "
+                f"{full_name(running[0])}, which would run on the pool's nodes in addition to the "
+                "stack's; ask its owner for a node affinity that excludes nodes with the label "
+                f"{POOL_LABEL}",
+            )
+
+
+def is_efa_plugin(daemon: Object) -> bool:
+    """Whether it is AWS's device plugin for Elastic Fabric Adapters."""
+    return any("/aws-efa-k8s-device-plugin" in image for image in _images(daemon))
+
+
+def _runs_on(daemon: Object, pool: GpuPool) -> bool:
+    """Whether its pods tolerate the pool's taints and may select its nodes, whose labels of the
+    cloud are not known."""
+    spec = daemon["spec"]["template"]["spec"]
+    labels, tolerations = {**pool.labels, **pool.node_selector}, spec.get("tolerations") or []
+    return selects(spec, labels, perhaps=_by_cloud) is not False and all(
+        tolerated(tolerations, key=taint.key, value=taint.value, effect=taint.effect)
+        for taint in pool.taints
+        if keeps_away(taint.effect)
+    )
+
+
+def _by_cloud(key: str) -> bool:
+    return key.partition("/")[0].endswith(("kubernetes.io", "k8s.io", "k8s.aws", "amazonaws.com"))
 
 
 def _tolerates(daemon: Object) -> bool:

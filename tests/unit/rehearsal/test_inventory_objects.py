@@ -55,6 +55,23 @@ def test_the_owners_karpenter_is_written_as_it_was_described(
     assert found == {"objects": [account, binding, controller], "controllers": ["karpenter"]}
 
 
+def test_the_owners_plugin_for_efa_is_written_with_its_nodes_and_directories(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By which a rehearsal finds two of them on a node."""
+    volumes = [{"name": "d", "hostPath": {"path": "/dev/infiniband"}}]
+    pod = {
+        "affinity": {"nodeAffinity": {}},
+        "volumes": volumes,
+        "containers": [{"name": "efa", "image": "r/aws-efa-k8s-device-plugin:v0.5.30"}],
+    }
+    template = {"metadata": {"labels": {"name": "efa"}}, "spec": pod}
+    metadata = {"name": "efa", "namespace": "kube-system"}
+    daemon = {"metadata": metadata, "spec": {"selector": {}, "template": template}}
+    (found,) = described(monkeypatch, daemons=[daemon])["objects"]
+    assert found["spec"]["template"]["spec"] == pod
+
+
 def test_an_inventory_is_not_written_from_half_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """What may not be read would be missing in it."""
     with pytest.raises(CheckError, match="cannot list"):

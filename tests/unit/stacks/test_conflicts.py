@@ -157,6 +157,43 @@ def test_a_node_has_one_plugin_of_nccl(
     assert says in "".join(found.values())
 
 
+EFA_IMAGE = "602401143452.dkr.example/eks/aws-efa-k8s-device-plugin:v0.5.30"
+EVERYWHERE = {"tolerations": [{"operator": "Exists"}]}
+
+
+def affine(key: str, operator: str, *values: str) -> dict[str, Any]:
+    """EFA's plugin on nodes with this label."""
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return runs(EFA_IMAGE, **EVERYWHERE, affinity={"nodeAffinity": required})
+
+
+@pytest.mark.parametrize(
+    ("daemon", "efa", "found"),
+    [
+        (runs(EFA_IMAGE), True, False),
+        (runs(EFA_IMAGE, tolerations=[TOLERATES]), True, True),
+        (runs(EFA_IMAGE, **EVERYWHERE), True, True),
+        (runs(EFA_IMAGE, **EVERYWHERE), False, False),
+        (runs("r/other:1", **EVERYWHERE), True, False),
+        (runs(EFA_IMAGE, **EVERYWHERE, nodeSelector={"team": "infra"}), True, False),
+        (affine("node.kubernetes.io/instance-type", "In", "g5.8xlarge"), True, True),
+        (affine("gpu-cluster/pool", "DoesNotExist"), True, False),
+    ],
+)
+def test_a_node_has_one_plugin_for_efa(daemon: dict[str, Any], efa: bool, found: bool) -> None:
+    """The owner's runs there if it tolerates the nodes' taints, and if their labels may fit."""
+    pool = {"instanceTypes": ["g5.8xlarge"], "efa": efa}
+    zone = {"subnetIds": ["subnet-0aaaaaaaaaaaaaaa1"]}
+    direct = [[CLUSTER, key, None] for key in ("endpoint", "certificateAuthority") if efa]
+    own = read([*POOL, pool | zone], ["gpu-cluster:workloads", {}], *direct)
+    conflict = dict(conflicts._efa_plugins([daemon], own))
+    assert list(conflict) == (["gpuPools.train-gpu.efa"] if found else [])
+    words = "already has a device plugin for vpc.amazonaws.com/efa, DaemonSet kube-system/theirs"
+    assert (words in "".join(conflict.values())) is found
+
+
 def test_a_storage_class_that_exists_is_in_the_way() -> None:
     """If the stack would create one of the same name."""
     there = [{"metadata": {"name": name}} for name in ("standard-rwo", "gpu-cluster-filestore")]
