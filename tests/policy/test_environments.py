@@ -130,10 +130,17 @@ def test_pools_of_a_scaler_keep_every_rule_and_are_counted(
     assert line == f"policy monthly-ceiling: {said.rpartition(' (prices of')[0]}"
 
 
-def test_a_gke_pool_whose_gpus_pods_claim_keeps_every_rule() -> None:
-    """The DRA driver's exemptions cover the directory in which GKE has NVIDIA's driver."""
-    change: list[list[Any]] = [["gpu-cluster:gpuPools", "train-gpu", "devicePlugin", "dra"]]
-    config = as_engine_config(with_changes(values_of("dev"), change))
+@pytest.mark.parametrize(
+    ("stack", "pool"),
+    [
+        ("dev", {"devicePlugin": "dra"}),
+        ("train", {"instanceTypes": ["g5.8xlarge"], "zones": ["us-east-1a"], "efa": True}),
+    ],
+)
+def test_a_pool_with_drivers_of_its_own_keeps_every_rule(stack: str, pool: dict[str, Any]) -> None:
+    """Their exemptions cover what GKE's directory of NVIDIA's driver needs, and AWS's plugin."""
+    change = [["gpu-cluster:gpuPools", "train-gpu", key, value] for key, value in pool.items()]
+    config = as_engine_config(with_changes(values_of(stack), change))
     resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
     assert {policy.name: findings(policy.name, resources) for policy in POLICIES} == {
         policy.name: [] for policy in POLICIES
