@@ -149,8 +149,10 @@ class Fabric:
     installed: str | None = None
     """File in that directory by which a pod knows that the plugin is there; None for the one that
     this stack's installer writes."""
+    over_tcp: Literal["tcpx", "tcpxo"] | None = None
+    """The GPUDirect whose daemon receives for a pod's GPUs; None if they need none."""
     daemon: str | None = None
-    """Version of GPUDirect-TCPXO's daemon in pods; None for that of this stack's plugin."""
+    """Version of that daemon; None for that of this stack's plugin."""
 
     @property
     def whole(self) -> bool:
@@ -159,12 +161,11 @@ class Fabric:
 
     def of_google(self) -> "Fabric":
         """With the plugin as Google's own installers leave it, which do not report that they have
-        finished: pods wait for the script that they need."""
-        if self.plugin == names.TCPXO_DIRECTORY:
-            directory, script = names.GKE_DRIVER_DIRECTORY, names.TCPXO_SETUP
-        else:
-            directory, script = names.GIB_DIRECTORY, names.GIB_SETUP
-        return replace(self, plugin=directory, installed=script)
+        finished: pods wait for the script that they need, or the library."""
+        if self.over_tcp is None:
+            return replace(self, plugin=names.GIB_DIRECTORY, installed=names.GIB_SETUP)
+        last = names.TCPXO_SETUP if self.over_tcp == "tcpxo" else names.TCPX_LIBRARY
+        return replace(self, plugin=names.GKE_DRIVER_DIRECTORY, installed=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

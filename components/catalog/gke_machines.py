@@ -25,22 +25,38 @@ _NO_ON_DEMAND: Final[tuple[Provisioning, ...]] = ("spot", "flex-start", "reserva
 FLEX_START_COMPACT: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
 """Machine types with GPUs that flex-start places compactly (cluster-toolkit 1.95.0,
 modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read on 2026-11-21)."""
-GpuDirect = Literal["rdma", "tcpxo"]
+GpuDirect = Literal["rdma", "tcpx", "tcpxo"]
 GPU_DIRECT: Final[Mapping[str, GpuDirect]] = MappingProxyType(
-    {"a3-megagpu-8g": "tcpxo", "a3-ultragpu-8g": "rdma", "a4-highgpu-8g": "rdma"}
+    {
+        "a3-highgpu-8g": "tcpx",
+        "a3-megagpu-8g": "tcpxo",
+        "a3-ultragpu-8g": "rdma",
+        "a4-highgpu-8g": "rdma",
+    }
 )
 """Machine type -> the network between GPUs of several nodes that this program uses. A4X has RDMA,
-too, and A3 High with eight GPUs has TCPX."""
-GPU_INTERFACES: Final = 8
-"""How many interfaces for it each of these machine types has (GoogleCloudPlatform/
-cluster-autoscaler 7d250507, machinetypes/dranet.go; cluster-toolkit 1.95.0, gpu_direct.tf)."""
-GPU_DIRECT_GBPS: Final[Mapping[GpuDirect, int]] = MappingProxyType({"rdma": 3200, "tcpxo": 1600})
+too."""
+GPU_INTERFACES: Final[Mapping[GpuDirect, int]] = MappingProxyType(
+    {"rdma": 8, "tcpx": 4, "tcpxo": 8}
+)
+"""How many interfaces for it these machine types have (GoogleCloudPlatform/cluster-autoscaler
+7d250507, machinetypes/dranet.go; cluster-toolkit 1.95.0, gpu_direct.tf)."""
+GPU_DIRECT_GBPS: Final[Mapping[GpuDirect, int]] = MappingProxyType(
+    {"rdma": 3200, "tcpx": 800, "tcpxo": 1600}
+)
 """Gbit/s of these together: ConnectX-7 of 400 each (cluster-toolkit's notes on its release 1.44.1),
 and interfaces of 200 each (docs.cloud.google.com/kubernetes-engine/docs/how-to/
 gpu-bandwidth-gpudirect-tcpx, 2026-11-29)."""
 _RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
 _NO_FLEX: Final[tuple[Provisioning, ...]] = ("on-demand", "spot", "reservation")
 """A3 Edge: `withDwsDisabled` in GKE's autoscaler, see `_variants`."""
+_A3_HIGH_VERSIONS: Final = (
+    *(f"1.{minor}.0-gke.0" for minor in range(30, 34)),
+    "1.34.5-gke.1153000",
+    "1.35.2-gke.1485000",
+)
+"""GKE creates pools of `a3-highgpu-8g` on no older ones, whose nodes lack GPUDirect-TCPX
+(docs.cloud.google.com/release-notes#August_25_2026)."""
 N1_SSDS: Final = (*range(1, 9), 16, 24)
 """How many local SSDs a node can have: `withAllowedEphemeralLocalSsdCounts` there, here and below;
 of N1, also Compute Engine's error for custom sizes ("should be one of [0, 1, ...")."""
@@ -126,7 +142,7 @@ class MachineType:
                 "which this stack does not declare"
             )
         if self.family == "a3" and self.gpus == 8:
-            return "has GPUDirect-TCPX, whose daemon this stack does not declare"
+            return "has GPUDirect-TCPX by other instructions, which this stack does not follow"
         return "has no network of its own between GPUs"
 
     @property
@@ -248,6 +264,7 @@ def _a3_high(
         price_source="on demand: vertex without SSD; Spot: sky8 host + sky9 GPU",
         autopilot=True,
         provisioning=provisioning,
+        min_gke=_A3_HIGH_VERSIONS if gpus == 8 else (),
     )
 
 

@@ -85,6 +85,31 @@ TCPXO_DAEMON: Final = Image(
 )
 """The daemon that receives into the memory of a pod's GPUs (RxDM), in each such pod."""
 
+TCPX_INSTALLER: Final = Image(
+    repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev",
+    tag="v3.1.12",
+    source="container-engine-accelerators 98c85a6e gpudirect-tcpx/README.md, release of "
+    "2026-06-22; no public source has a digest",
+    read="2026-11-30",
+)
+"""Likewise, for GPUDirect-TCPX."""
+
+TCPX_DAEMON: Final = Image(
+    repository="us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/tcpgpudmarxd-dev",
+    tag="v2.0.15",
+    source=TCPX_INSTALLER.source,
+    read="2026-11-30",
+)
+
+NCCL_PLUGINS: Final[Mapping[str, Image]] = MappingProxyType(
+    {"rdma": GIB_INSTALLER, "tcpx": TCPX_INSTALLER, "tcpxo": TCPXO_INSTALLER}
+)
+"""A pool's `gpuDirect` -> its plugin of NCCL."""
+TCP_DAEMONS: Final[Mapping[str, Image]] = MappingProxyType(
+    {"tcpx": TCPX_DAEMON, "tcpxo": TCPXO_DAEMON}
+)
+"""Likewise -> its daemon."""
+
 DEVICE_INJECTOR: Final = Image(
     repository="gcr.io/gke-release/nri-device-injector",
     digest="sha256:6e79483d52abdc28454bf186320b10a56b0f117a10e8d65d5c74dbb821a76970",

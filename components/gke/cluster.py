@@ -8,7 +8,7 @@ from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from ..catalog import gke as catalog
 from ..cluster import ResolvedPool
-from .cluster_args import GPU_NETWORKS, GkeClusterArgs
+from .cluster_args import GkeClusterArgs
 from .cluster_autoscaling import cluster_autoscaling
 from .control_plane import control_plane, control_plane_options, kubeconfig_of
 from .cpu_pool import GkeCpuPool
@@ -58,10 +58,11 @@ class GkeCluster(pulumi.ComponentResource):
         self.network = GkeNetwork(
             name, args.network, project=project, region=args.region, opts=child
         )
-        direct = any(pool.args.gpu_direct == "tcpxo" for pool in gpu_pools.values())
-        if direct and args.gpu_networks_cidr:
+        fabrics = [pool.pool.fabric for pool in gpu_pools.values()]
+        used = [len(fabric.networks or ()) for fabric in fabrics if fabric]
+        if args.gpu_networks_cidr and (most := max(used, default=0)):
             self.gpu_networks = GkeGpuNetworks(
-                name, GPU_NETWORKS, cidr=args.gpu_networks_cidr, region=args.region, opts=child
+                name, most, cidr=args.gpu_networks_cidr, region=args.region, opts=child
             )
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child

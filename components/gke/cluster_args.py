@@ -296,7 +296,9 @@ class GkeSystemPoolArgs(Checked):
     ORDERS: ClassVar = (Order("min_nodes", "max_nodes", of_most=True),)
 
 
-GPU_NETWORKS: Final = tuple(f"gpu-nic-{number}" for number in range(catalog.GPU_INTERFACES))
+GPU_NETWORKS: Final = tuple(
+    f"gpu-nic-{number}" for number in range(max(catalog.GPU_INTERFACES.values()))
+)
 """The cluster's own names of the networks between GPUs, by which pods join them."""
 
 
@@ -339,9 +341,9 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         OnChange(_networks_changed),
         Sent("Cluster enableMultiNetworking"),
     ] = None
-    """The IP range, such as 192.168.0.0/16, of the eight networks between GPUs that the stack
-    creates for pools with `gpuDirect: tcpxo`. With it, nodes and pods of the cluster can have
-    several networks."""
+    """The IP range, such as 192.168.0.0/16, of the networks between GPUs that the stack creates for
+    pools with `gpuDirect: tcpxo` (eight) or `tcpx` (the first four of these), an eighth each. With
+    it, nodes and pods of the cluster can have several networks."""
     autoscaling_profile: Annotated[
         Literal["balanced", "optimize-utilization"],
         Sent("Cluster clusterAutoscaling.autoscalingProfile"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from ..catalog import gke as catalog
 from ..catalog import gke_volumes
@@ -44,13 +44,16 @@ _NETWORK = matching(
     re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"),
 )
 _DAEMON = matching(
-    "a version of Google's tcpgpudmarxd-dev such as v1.0.22", re.compile(r"v[0-9]+(?:[.][0-9]+)+")
+    "a version of Google's tcpgpudmarxd-dev such as v1.0.22", re.compile(r"v[12](?:[.][0-9]+)+")
 )
+
+DAEMON_LINES: Final[Mapping[str | None, str]] = {"tcpx": "v2.", "tcpxo": "v1."}
+"""A pool's `gpuDirect` -> how the versions of its daemon begin."""
 
 
 def _wrong_daemon(version: str) -> str | None:
-    """Before v1.0.18 it needs --uid= and --alsologtostderr: container-engine-accelerators 992db812,
-    gpudirect-tcpxo/README.md, "Aug 21, 2025"."""
+    """TCPXO's, v1, needs --uid= and --alsologtostderr before v1.0.18: container-engine-accelerators
+    992db812, gpudirect-tcpxo/README.md, "Aug 21, 2025"."""
     if reason := _DAEMON.refusal(version):
         return str(reason)
     if tuple(map(int, version.removeprefix("v").split("."))) >= (1, 0, 18):
@@ -151,17 +154,17 @@ class GkeExistingClusterArgs(Checked):
         OnChange(_networks_changed),
         Sent("NodePool networkConfig.additionalNodeNetworkConfigs", "JobSet"),
     ] = ()
-    """The eight `Network` objects of the cluster's owner through which pods of pools with
-    `gpuDirect: tcpxo` reach the GPUs of other nodes, as interfaces eth1 to eth8 in this order. A
-    preview reads them and their `GKENetworkParamSet` objects."""
+    """The `Network` objects of the cluster's owner through which pods of pools with `gpuDirect:
+    tcpxo` (eight) or `tcpx` (the first four) reach the GPUs of other nodes, as interfaces from eth1
+    on in this order. A preview reads them and their `GKENetworkParamSet` objects."""
     nccl_plugin: Annotated[
         Literal["stack", "owner"],
         Sent("DaemonSet", "PodSpec volumes[].hostPath.path"),
     ] = "stack"
-    """What installs NCCL's plugin on nodes of pools with `gpuDirect`, and with `tcpxo` the device
-    injector: DaemonSets of this stack (`stack`), or Google's own, which the cluster's owner runs on
-    all nodes with these GPUs (`owner`)."""
-    tcpxo_daemon: Annotated[
+    """What installs NCCL's plugin on nodes of pools with `gpuDirect`, and with `tcpx` and `tcpxo`
+    the device injector: DaemonSets of this stack (`stack`), or Google's own, which the cluster's
+    owner runs on all nodes with these GPUs (`owner`)."""
+    gpu_direct_daemon: Annotated[
         str | None,
         Limit(_wrong_daemon, _DAEMON.fragment),
         only(nccl_plugin="owner")(
@@ -170,8 +173,9 @@ class GkeExistingClusterArgs(Checked):
         ),
         Sent("PodSpec initContainers[].image"),
     ] = None
-    """The version of the daemon in pods with `tcpxo`, of the same release as the owner's plugin
-    (container-engine-accelerators, gpudirect-tcpxo/README.md), at least v1.0.18."""
+    """The version of the daemon in pods with `tcpxo` (v1, at least v1.0.18) or `tcpx` (v2), of the
+    same release as the owner's plugin (README.md of gpudirect-tcpxo and of gpudirect-tcpx in
+    container-engine-accelerators)."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),
@@ -201,10 +205,11 @@ class GkeExistingClusterArgs(Checked):
 
     @rule
     def _check_gpu_networks(self) -> Iterator[Refusal]:
-        if len(self.gpu_networks) not in (0, catalog.GPU_INTERFACES):
+        numbers = catalog.GPU_INTERFACES
+        if len(self.gpu_networks) not in (0, *numbers.values()):
             yield refuse("gpuNetworks")(
-                f"names {len(self.gpu_networks)} networks, and a node has "
-                f"{catalog.GPU_INTERFACES} interfaces for its GPUs; name as many"
+                f"names {len(self.gpu_networks)} networks, and a node has {numbers['tcpxo']} "
+                f"interfaces for its GPUs, with tcpx {numbers['tcpx']}; name as many"
             )
         if "default" in self.gpu_networks:
             yield refuse(("gpuNetworks", self.gpu_networks.index("default")))(
@@ -341,8 +346,9 @@ def unfit(
         if newer := resolved.args.needs_newer(found.version):
             remedy = f"ask the owner of {name}, {found.version}, to upgrade"
             yield Refusal(*newer, remedy=remedy).under("gpuPools", pool)
-        if resolved.args.gpu_direct == "tcpxo" and not found.multi_networking:
-            yield refuse(f"gpuPools.{pool}.gpuDirect", "tcpxo")(
+        direct = resolved.args.gpu_direct
+        if direct in DAEMON_LINES and not found.multi_networking:
+            yield refuse(f"gpuPools.{pool}.gpuDirect", direct)(
                 f"needs a cluster whose nodes can have several networks, and {name} was created "
                 "without --enable-multi-networking",
                 remedy="name another cluster, or drop the key",

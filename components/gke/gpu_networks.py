@@ -1,4 +1,4 @@
-"""The networks between the GPUs of several nodes for `gpuDirect: tcpxo`.
+"""The networks between the GPUs of several nodes for `gpuDirect: tcpx` and `tcpxo`.
 
 docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-bandwidth-gpudirect-tcpx and
 GoogleCloudPlatform/cluster-toolkit 1.95.0, examples/gke-a3-megagpu (read 2026-11-29): a VPC network
@@ -20,8 +20,9 @@ from pulumi_gcp.container import (
 
 from ..catalog import images
 from ..catalog import kubernetes as names
-from ..catalog.gke import GpuDirect
+from ..catalog.gke import GPU_INTERFACES, GpuDirect
 from ..cluster import Cluster
+from .cluster_args import GPU_NETWORKS
 
 _MTU = 8244
 """Of A3's interfaces for GPUs, as Google's instructions have it."""
@@ -42,7 +43,9 @@ def node_networks(
         return None
     return {
         "accelerator_network_profile": "auto" if gpu_direct == "rdma" else None,
-        "additional_node_network_configs": list(interfaces) if gpu_direct == "tcpxo" else None,
+        "additional_node_network_configs": list(interfaces[: GPU_INTERFACES[gpu_direct]])
+        if gpu_direct != "rdma"
+        else None,
         # With the block, the provider sends false for what it does not have, and the nodes would
         # not be as the cluster's others: magic-modules, expandNodeNetworkConfig.
         "enable_private_nodes": private_nodes,
@@ -59,18 +62,19 @@ class GkeGpuNetworks(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        networks: Sequence[str],
+        count: int,
         *,
         cidr: str,
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cidr`: the range that the networks divide among themselves."""
+        """`count`: how many of the networks the cluster's pools use. `cidr`: the range that all
+        divide among themselves, so that theirs stay if other pools need more."""
         super().__init__("gpu-cluster:gke:GpuNetworks", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        parts = IPv4Network(cidr).subnets(prefixlen_diff=(len(networks) - 1).bit_length())
+        parts = IPv4Network(cidr).subnets(prefixlen_diff=(len(GPU_NETWORKS) - 1).bit_length())
         interfaces, resources = list[Interface](), list[pulumi.Resource]()
-        for part, suffix in zip(map(str, parts), networks, strict=False):
+        for part, suffix in zip(map(str, parts), GPU_NETWORKS[:count], strict=False):
             network = gcp.compute.Network(
                 f"{name}-{suffix}",
                 auto_create_subnetworks=False,
@@ -129,8 +133,8 @@ def _read_interface(
         return str(reference["name"])
 
     def checked(found: Mapping[str, Any]) -> Mapping[str, Any]:
-        # Of a network attachment, it has no vpc; for the daemon of TCPXO, interfaces are the
-        # kernel's: GoogleCloudPlatform/gke-networking-api, pkg/apis/network/v1, GKENetworkParamSet.
+        # Of a network attachment, it has no vpc; for the daemons, interfaces are the kernel's:
+        # GoogleCloudPlatform/gke-networking-api, pkg/apis/network/v1, GKENetworkParamSet.
         wrong = [f"no {key}" for key in ("vpc", "vpcSubnet") if not found.get(key)]
         if (mode := found.get("deviceMode")) != "NetDevice":
             wrong.append(f"deviceMode {mode}" if mode else "no deviceMode")
@@ -212,7 +216,19 @@ class GkePodNetworks(pulumi.ComponentResource):
                     "metadata": {"labels": {"name": _INJECTOR, "k8s-app": _INJECTOR}},
                     "spec": {
                         "priority_class_name": "system-node-critical",
-                        "node_selector": {names.GPU_DIRECT: "tcpxo"},
+                        "affinity": {
+                            "node_affinity": {
+                                "required_during_scheduling_ignored_during_execution": {
+                                    "node_selector_terms": [
+                                        {
+                                            "match_expressions": [
+                                                {"key": names.GPU_DIRECT, "operator": "Exists"}
+                                            ]
+                                        }
+                                    ]
+                                }
+                            }
+                        },
                         "tolerations": [{"operator": "Exists"}],
                         "automount_service_account_token": False,
                         "host_network": True,

@@ -1,10 +1,11 @@
 """Google's plugins of NCCL on the nodes of pools with `gpuDirect`.
 
 The DaemonSets follow GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/
-nccl-rdma-installer.yaml and gpudirect-tcpxo/nccl-tcpxo-installer.yaml (read 2026-11-29), but for
-two things. Google's also copy the libraries to the driver's directory, which every GPU pod has:
-NCCL then fails in pods that do not run the plugin's script (llm-d.ai, "Disable GKE NCCL tuner").
-And they overwrite files that running jobs have loaded.
+nccl-rdma-installer.yaml, gpudirect-tcpxo/nccl-tcpxo-installer.yaml and gpudirect-tcpx/
+nccl-tcpx-installer.yaml (read 2026-11-30), but for two things. Google's also copy the libraries to
+the driver's directory, which every GPU pod has: NCCL then fails in pods that do not run the
+plugin's script (llm-d.ai, "Disable GKE NCCL tuner"). And they overwrite files that running jobs
+have loaded.
 """
 
 from collections.abc import Mapping
@@ -26,8 +27,6 @@ _HOST = "/host"
 class _Installer:
     """What Google's image of a plugin needs to be installed."""
 
-    name: str
-    image: images.Image
     labels: Mapping[str, str]
     """Labels of the nodes: by no pool's name, since each new pool would restart it on all."""
     command: str
@@ -55,16 +54,18 @@ chmod a+rw {names.APERTURE_DEVICES}/*/resource*
 
 _INSTALLERS: Final[Mapping[GpuDirect, _Installer]] = {
     "rdma": _Installer(
-        name="gib-installer",
-        image=images.GIB_INSTALLER,
         labels={names.GKE_NETWORK_DRIVER: "true"},
         command="/scripts/container_entry.sh install",
         source="/var/lib/gib",
         directory=names.GIB_DIRECTORY,
     ),
+    "tcpx": _Installer(
+        labels={names.GPU_DIRECT: "tcpx"},
+        command="/scripts/container_entry.sh install --install-nccl",
+        source="/var/lib/tcpx",
+        directory=names.TCPX_DIRECTORY,
+    ),
     "tcpxo": _Installer(
-        name="tcpxo-installer",
-        image=images.TCPXO_INSTALLER,
         labels={names.GPU_DIRECT: "tcpxo"},
         command="/bin/bash /scripts/container_entry.sh install --install-nccl",
         source="/var/lib/tcpxo",
@@ -74,12 +75,12 @@ _INSTALLERS: Final[Mapping[GpuDirect, _Installer]] = {
 }
 
 
-def _script(plugin: _Installer) -> str:
+def _script(plugin: _Installer, tag: str | None) -> str:
     """Pods wait for the last file. What a running job has loaded is removed, and not changed."""
     return f"""set -ex
 {plugin.prepare}
 cd {_HOST}
-grep -qsx {plugin.image.tag} {names.PLUGIN_INSTALLED} && exit 0
+grep -qsx {tag} {names.PLUGIN_INSTALLED} && exit 0
 {plugin.command}
 rm -rf {names.PLUGIN_INSTALLED} next
 cp -r {plugin.source} next
@@ -87,7 +88,7 @@ for part in $(ls next); do
   rm -rf "$part"
   mv "next/$part" .
 done
-echo {plugin.image.tag} > {names.PLUGIN_INSTALLED}
+echo {tag} > {names.PLUGIN_INSTALLED}
 """
 
 
@@ -103,21 +104,22 @@ class NcclPlugin(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:NcclPlugin", name, None, opts)
-        plugin = _INSTALLERS[gpu_direct]
+        plugin, image = _INSTALLERS[gpu_direct], images.NCCL_PLUGINS[gpu_direct]
+        installer = f"{'gib' if gpu_direct == 'rdma' else gpu_direct}-installer"
         kubernetes.apps.v1.DaemonSet(
-            plugin.name,
+            installer,
             metadata={
-                "name": plugin.name,
+                "name": installer,
                 "namespace": "kube-system",
-                "labels": {"k8s-app": plugin.name},
+                "labels": {"k8s-app": installer},
                 # As of the driver's installer: new nodes pull an image of a gigabyte.
                 "annotations": {"pulumi.com/timeoutSeconds": "1800"},
             },
             spec={
-                "selector": {"match_labels": {"k8s-app": plugin.name}},
+                "selector": {"match_labels": {"k8s-app": installer}},
                 "update_strategy": {"type": "RollingUpdate"},
                 "template": {
-                    "metadata": {"labels": {"name": plugin.name, "k8s-app": plugin.name}},
+                    "metadata": {"labels": {"name": installer, "k8s-app": installer}},
                     "spec": {
                         "priority_class_name": "system-node-critical",
                         "node_selector": dict(plugin.labels),
@@ -127,10 +129,10 @@ class NcclPlugin(pulumi.ComponentResource):
                         "host_pid": True,
                         "init_containers": [
                             {
-                                "name": plugin.name,
-                                "image": plugin.image.reference,
+                                "name": installer,
+                                "image": image.reference,
                                 "command": ["/bin/sh", "-c"],
-                                "args": [_script(plugin)],
+                                "args": [_script(plugin, image.tag)],
                                 "resources": {"requests": {"cpu": "150m"}},
                                 "security_context": {"privileged": True},
                                 "volume_mounts": [{"name": "plugin", "mount_path": _HOST}],

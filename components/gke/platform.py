@@ -71,7 +71,8 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     )
     directs = sorted({pool.gpu_direct for pool in pools.values() if pool.gpu_direct})
     interfaces: Sequence[Interface] = gke.gpu_networks.interfaces if gke.gpu_networks else ()
-    if isinstance(args, GkeExistingClusterArgs) and "tcpxo" in directs:
+    over_tcp = any(direct != "rdma" for direct in directs)
+    if isinstance(args, GkeExistingClusterArgs) and over_tcp:
         interfaces = read_interfaces(args.gpu_networks, provider=provider, parent=gke)
     # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
     gpu_pools = [
@@ -146,14 +147,15 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[component.compute_class for component in classes])
     if isinstance(args, GkeExistingClusterArgs) and args.nccl_plugin == "owner":
-        directs = []
+        directs, over_tcp = [], False
     for direct in directs:
         NcclPlugin(direct, direct, cluster=cluster, opts=cluster.component_options)
-    if "tcpxo" in directs:
+    if over_tcp:
+        own = interfaces if gke.gpu_networks else ()
         networks = GkePodNetworks(
             "gpu-networks",
-            GPU_NETWORKS if gke.gpu_networks else (),
-            interfaces if gke.gpu_networks else (),
+            GPU_NETWORKS[: len(own)],
+            own,
             cluster=cluster,
             opts=cluster.component_options,
         )

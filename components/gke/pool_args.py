@@ -44,7 +44,7 @@ from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import GPU_NETWORKS, ZONE, DiskSize
 from .disk_image import DISK_IMAGE
-from .existing_args import AnyGkeClusterArgs, GkeExistingClusterArgs
+from .existing_args import DAEMON_LINES, AnyGkeClusterArgs, GkeExistingClusterArgs
 from .fallback_args import Capacity, GkeFallbackArgs
 from .machine_args import GkeGpuMachineArgs
 from .network_args import RESERVED_ADDRESSES
@@ -411,8 +411,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     ] = None
     """The network between the GPUs of several nodes, which NCCL needs for its full bandwidth, and
     which training jobs on several nodes use: `rdma` (GPUDirect RDMA) on A3 Ultra and A4, whose VPC
-    networks GKE creates, or `tcpxo` (GPUDirect-TCPXO) on A3 Mega, in a cluster with
-    `gpuNetworksCidr`. One zone only."""
+    networks GKE creates, or `tcpxo` (GPUDirect-TCPXO) on A3 Mega and `tcpx` (GPUDirect-TCPX) on A3
+    High with 8 GPUs, in a cluster with `gpuNetworksCidr`. One zone only."""
     kubelet: Annotated[KUBELET, _NODE_SYSTEM] = None
     """Settings of the kubelet; by default, GKE's. A change recycles the nodes."""
     linux: Annotated[LINUX, _NODE_SYSTEM] = None
@@ -841,9 +841,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if "flex-start" in self.order:
             feature = "flex-start-queued" if self.queued else "flex-start"
             needs["capacityType", "flex-start"] = catalog.FIRST_VERSIONS[feature]
-        if self.gpu_direct:
-            feature = "managed-dranet" if self.gpu_direct == "rdma" else "gpudirect-tcpxo"
-            needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
+        # That of tcpx is the machine type's own.
+        if feature := {"rdma": "managed-dranet", "tcpxo": "gpudirect-tcpxo"}.get(
+            self.gpu_direct or ""
+        ):
+            needs["gpuDirect", str(self.gpu_direct)] = catalog.FIRST_VERSIONS[feature]
         if self.device_plugin == "dra":
             needs["devicePlugin", "dra"] = catalog.FIRST_VERSIONS["dra"]
             if self.min_nodes < self.max_nodes and self.gpu_model.name not in catalog.DRA_NAMES:
@@ -927,18 +929,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if self.gpu_direct is None:
             return None
         gbps = catalog.GPU_DIRECT_GBPS[self.gpu_direct]
+        interfaces = catalog.GPU_INTERFACES[self.gpu_direct]
         if self.gpu_direct == "rdma":
             return Fabric(
                 resource=names.RDMA,
                 gbps=gbps,
-                claimed=catalog.GPU_INTERFACES,
+                claimed=interfaces,
                 plugin=names.GIB_DIRECTORY,
             )
         return Fabric(
             resource=names.GKE_NETWORKS,
             gbps=gbps,
-            networks=GPU_NETWORKS,
-            plugin=names.TCPXO_DIRECTORY,
+            networks=GPU_NETWORKS[:interfaces],
+            plugin=names.TCPX_DIRECTORY if self.gpu_direct == "tcpx" else names.TCPXO_DIRECTORY,
+            over_tcp=self.gpu_direct,
         )
 
     @rule
@@ -978,13 +982,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     def _check_networks(self, cluster: AnyGkeClusterArgs) -> None:
-        if self.gpu_direct != "tcpxo":
+        if self.gpu_direct in (None, "rdma"):
             return
         if isinstance(cluster, GkeExistingClusterArgs):
-            self._check_owners_networks(cluster)
+            self._check_owners_networks(cluster, self.gpu_direct)
             return
         if cluster.gpu_networks_cidr is None:
-            raise refuse("gpuDirect", "tcpxo")(
+            raise refuse("gpuDirect", self.gpu_direct)(
                 "needs cluster.gpuNetworksCidr",
                 remedy="set it, for instance to 192.168.0.0/16, or drop the key",
             )
@@ -996,16 +1000,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 remedy="lower it, or use a larger range",
             )
 
-    def _check_owners_networks(self, cluster: GkeExistingClusterArgs) -> None:
-        if not cluster.gpu_networks:
-            raise refuse("gpuDirect", "tcpxo")(
-                "needs cluster.gpuNetworks, the names of the cluster's own Network objects",
+    def _check_owners_networks(self, cluster: GkeExistingClusterArgs, direct: str) -> None:
+        interfaces = catalog.GPU_INTERFACES[self.gpu_direct or "rdma"]
+        if len(cluster.gpu_networks) < interfaces:
+            raise refuse("gpuDirect", direct)(
+                f"needs cluster.gpuNetworks, the names of {interfaces} of the cluster's own "
+                "Network objects",
                 remedy="name all of them, or drop the key",
             )
-        if cluster.nccl_plugin == "owner" and cluster.tcpxo_daemon is None:
-            raise refuse("gpuDirect", "tcpxo")(
-                "needs cluster.tcpxoDaemon, the version of the daemon in the release of the plugin "
-                "that the cluster's owner installs",
+        line = DAEMON_LINES[direct]
+        daemon = cluster.gpu_direct_daemon or ""
+        if cluster.nccl_plugin == "owner" and not daemon.startswith(line):
+            raise refuse("gpuDirect", direct)(
+                f"needs cluster.gpuDirectDaemon, the version of the daemon, {line}*, in the "
+                "release of the plugin that the cluster's owner installs",
                 remedy="set it, or cluster.ncclPlugin: stack",
             )
 
@@ -1136,5 +1144,6 @@ def _fabric_in(cluster: AnyGkeClusterArgs, fabric: Fabric | None) -> Fabric | No
     if fabric is None or not isinstance(cluster, GkeExistingClusterArgs):
         return fabric
     if fabric.networks:
-        fabric = replace(fabric, networks=cluster.gpu_networks, daemon=cluster.tcpxo_daemon)
+        networks = cluster.gpu_networks[: len(fabric.networks)]
+        fabric = replace(fabric, networks=networks, daemon=cluster.gpu_direct_daemon)
     return fabric.of_google() if cluster.nccl_plugin == "owner" else fabric

@@ -1,9 +1,9 @@
 """What a pod needs to use all network adapters of its node, with NCCL's plugin for them.
 
 Adapters of GKE's DRANET are claimed: container-engine-accelerators 2433eeed, gpudirect-rdma/
-nccl-test-managed-rdma.yaml. Networks of GPUDirect-TCPXO are named in annotations, and a daemon in
-the pod receives for its GPUs: the same 992db812, gpudirect-tcpxo/nccl-test-latest.yaml. It loads no
-SDK of Pulumi, which users who submit jobs do not have.
+nccl-test-managed-rdma.yaml. Networks of GPUDirect over TCP are named in annotations, and a daemon
+in the pod receives for its GPUs: the same 992db812, nccl-test-latest.yaml of gpudirect-tcpxo and
+gpudirect-tcpx. It loads no SDK of Pulumi, which users who submit jobs do not have.
 """
 
 import json
@@ -15,11 +15,94 @@ from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Fabric
 
-DAEMON = "tcpxo-daemon"
-_DEVICES = f"devices.gke.io/container.{DAEMON}"
-"""The annotation that names its devices (nri_device_injector there)."""
+_DEVICES = "devices.gke.io/container."
+"""Before a container's name: the annotation with its devices (nri_device_injector there)."""
+_GPUS = 8
+"""Of a node with GPUDirect over TCP."""
 _READY = "/run/nccl-plugin-installed"
 _HEALTHY = "/run/health-check"
+_SOCKETS = "/run/tcpx"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OverTcp:
+    """What one GPUDirect over TCP needs in a pod that the other does not."""
+
+    command: Sequence[str]
+    """The daemon's, as the first process, which receives the signal to end."""
+    capabilities: Sequence[str]
+    healthy: Sequence[str]
+    """A command that succeeds once workers can reach the daemon."""
+    shared: dict[str, Any]
+    """A volume of the workers, and of the daemon unless the host has it."""
+    mount: str
+    """Where they mount it."""
+    variables: Mapping[str, str]
+    """Of NCCL, which no script of Google's sets."""
+    devices: Sequence[str] = ()
+    """Of the daemon, besides those of the GPUs."""
+
+
+_CORES = ("8-21,112-125", "60-73,164-177"), ("22-35,126-139", "74-87,178-191")
+"""Of the sockets to which eth1 and eth2, and eth3 and eth4 belong: for sending, for receiving."""
+
+
+def _bindings(near: str, far: str) -> str:
+    return ";".join(f"eth{number}:{near if number < 3 else far}" for number in range(1, 5))
+
+
+_OVER_TCP: Mapping[str, _OverTcp] = {
+    "tcpxo": _OverTcp(
+        command=["/bin/bash", "/fts/entrypoint_rxdm_container.sh", "--num_hops=2"],
+        capabilities=["NET_ADMIN", "NET_BIND_SERVICE"],
+        # It takes half a minute (best-practice.md there).
+        healthy=["cat", _HEALTHY],
+        shared={
+            "name": "aperture-devices",
+            "hostPath": {"path": names.APERTURE_DEVICES, "type": "Directory"},
+        },
+        mount=names.APERTURE_DEVICES,
+        variables={"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY": names.APERTURE_DEVICES},
+        devices=["/dev/dmabuf_import_helper"],
+    ),
+    # Google's pods share the node's /run/tcpx, and workers have it as /tmp; those with the host's
+    # network an emptyDir (nccl-test.yaml). Workers may run as another user than the daemon.
+    "tcpx": _OverTcp(
+        command=[
+            "/bin/bash",
+            "-c",
+            "umask 0; exec /tcpgpudmarxd/build/app/tcpgpudmarxd --gpu_nic_preset a3vm "
+            f"--gpu_shmem_type fd --uds_path {_SOCKETS} --setup_param '--verbose 128 2 0'",
+        ],
+        capabilities=["NET_ADMIN"],
+        healthy=["/bin/bash", "-c", f'test -n "$(ls -A {_SOCKETS})"'],
+        shared={"name": "tcpx-sockets", "emptyDir": {}},
+        mount=_SOCKETS,
+        # 98c85a6e, gpudirect-tcpx/README.md, release of 2026-06-22; of the prefix cluster-toolkit,
+        # examples/machine-learning/a3-highgpu-8g/README.md.
+        variables={
+            "NCCL_SOCKET_IFNAME": "eth0",
+            "NCCL_ALGO": "Ring,Tree",
+            "NCCL_PROTO": "Simple",
+            "NCCL_CROSS_NIC": "0",
+            "NCCL_NET_GDR_LEVEL": "PIX",
+            "NCCL_P2P_PXN_LEVEL": "0",
+            "NCCL_DYNAMIC_CHUNK_SIZE": "524288",
+            "NCCL_P2P_NET_CHUNKSIZE": "524288",
+            "NCCL_P2P_PCI_CHUNKSIZE": "524288",
+            "NCCL_P2P_NVL_CHUNKSIZE": "1048576",
+            "NCCL_BUFFSIZE": "4194304",
+            "NCCL_NSOCKS_PERTHREAD": "4",
+            "NCCL_SOCKET_NTHREADS": "1",
+            "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME": "eth1,eth2,eth3,eth4",
+            "NCCL_GPUDIRECTTCPX_CTRL_DEV": "eth0",
+            "NCCL_GPUDIRECTTCPX_TX_BINDINGS": _bindings(*_CORES[0]),
+            "NCCL_GPUDIRECTTCPX_RX_BINDINGS": _bindings(*_CORES[1]),
+            "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "500000",
+            "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": _SOCKETS,
+        },
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,32 +137,40 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
     if fabric.claimed:
         return NetworkParts(volumes=volumes, mounts=mounts)
     annotations = _interfaces(fabric)
-    if not daemon_image(fabric):
+    if fabric.over_tcp is None:
         return NetworkParts(volumes=volumes, mounts=mounts, annotations=annotations)
+    needs = _OVER_TCP[fabric.over_tcp]
+    shared = {"name": needs.shared["name"], "mountPath": needs.mount}
+    daemon = _daemon(fabric, needs, [] if "hostPath" in needs.shared else [shared])
+    paths = [f"/dev/nvidia{number}" for number in range(_GPUS)]
+    paths += ["/dev/nvidiactl", "/dev/nvidia-uvm", *needs.devices]
     return NetworkParts(
-        spec={"initContainers": [_daemon(fabric)]},
+        spec={"initContainers": [daemon]},
         volumes=[
             *volumes,
-            _host("aperture-devices", names.APERTURE_DEVICES, "Directory"),
+            needs.shared,
             _host("host-driver", names.GKE_DRIVER_DIRECTORY, "Directory"),
             _host("host-sys", "/sys", "Directory"),
             _host("host-proc-sys", "/proc/sys", "Directory"),
         ],
-        mounts=[*mounts, {"name": "aperture-devices", "mountPath": names.APERTURE_DEVICES}],
-        annotations={**annotations, **_devices(len(fabric.networks or ()))},
+        mounts=[*mounts, shared],
+        annotations={
+            **annotations,
+            f"{_DEVICES}{daemon['name']}": json.dumps([{"path": path} for path in paths]),
+        },
     )
 
 
 def _mount(fabric: Fabric) -> str:
-    # Google's own installer copies TCPXO's to the driver's directory.
-    return names.GIB_MOUNT if fabric.plugin == names.GIB_DIRECTORY else names.TCPXO_MOUNT
+    return f"/usr/local/{fabric.over_tcp}" if fabric.over_tcp else names.GIB_MOUNT
 
 
 def daemon_image(fabric: Fabric) -> str | None:
-    """The image of the daemon beside a pod's own containers; None without GPUDirect-TCPXO."""
-    if not fabric.networks or _mount(fabric) == names.GIB_MOUNT:
+    """The image of the daemon beside a pod's own containers; None without GPUDirect over TCP."""
+    if fabric.over_tcp is None:
         return None
-    return f"{images.TCPXO_DAEMON.repository}:{fabric.daemon or images.TCPXO_DAEMON.tag}"
+    image = images.TCP_DAEMONS[fabric.over_tcp]
+    return f"{image.repository}:{fabric.daemon or image.tag}"
 
 
 def _host(name: str, path: str | None, kind: str) -> dict[str, Any]:
@@ -92,7 +183,7 @@ def _interfaces(fabric: Fabric) -> dict[str, str]:
     # 0920249d, gpudirect-rdma/nccl-test.yaml.
     interfaces += [
         {"interfaceName": f"eth{number}", "network": network}
-        for number, network in enumerate(fabric.networks or (), 1 if daemon_image(fabric) else 2)
+        for number, network in enumerate(fabric.networks or (), 1 if fabric.over_tcp else 2)
     ]
     return {
         names.GKE_DEFAULT_INTERFACE: "eth0",
@@ -100,20 +191,14 @@ def _interfaces(fabric: Fabric) -> dict[str, str]:
     }
 
 
-def _devices(gpus: int) -> dict[str, str]:
-    paths = [f"/dev/nvidia{number}" for number in range(gpus)]
-    paths += ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"]
-    return {_DEVICES: json.dumps([{"path": path} for path in paths])}
-
-
-def _daemon(fabric: Fabric) -> dict[str, Any]:
+def _daemon(fabric: Fabric, needs: _OverTcp, shared: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A sidecar container, which Kubernetes starts before the others and ends after them (best-
-    practice.md there). Its entrypoint as the first process receives the signal to end."""
+    practice.md there)."""
     return {
-        "name": DAEMON,
+        "name": f"{fabric.over_tcp}-daemon",
         "image": daemon_image(fabric),
         "restartPolicy": "Always",
-        "command": ["/bin/bash", "/fts/entrypoint_rxdm_container.sh", "--num_hops=2"],
+        "command": list(needs.command),
         "env": [
             {"name": "LD_LIBRARY_PATH", "value": names.DRIVER_SEARCH_PATH},
             {"name": "HEALTH_CHECK_LOG_FILE", "value": _HEALTHY},
@@ -122,11 +207,11 @@ def _daemon(fabric: Fabric) -> dict[str, Any]:
         # interfaces, through the host's directories.
         "securityContext": {
             "runAsUser": 0,
-            "capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]},
+            "capabilities": {"add": list(needs.capabilities)},
         },
-        # It takes half a minute, and never becomes healthy on a broken node.
+        # It never becomes healthy on a broken node.
         "startupProbe": {
-            "exec": {"command": ["cat", _HEALTHY]},
+            "exec": {"command": list(needs.healthy)},
             "periodSeconds": 5,
             "failureThreshold": 24,
         },
@@ -134,24 +219,30 @@ def _daemon(fabric: Fabric) -> dict[str, Any]:
             {"name": "host-driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True},
             {"name": "host-sys", "mountPath": "/hostsysfs"},
             {"name": "host-proc-sys", "mountPath": "/hostprocsysfs"},
+            *shared,
         ],
     }
 
 
 def with_variables(fabric: Fabric | None, command: Sequence[str], own: Iterable[str]) -> list[str]:
     """The command with the variables of Google's script, which depend on the plugin's version, and
-    its libraries before the image's (docs.cloud.google.com/ai-hypercomputer/docs/nccl). Of those in
-    `own`, the names of the pod's variables, NCCL's keep their values."""
+    its libraries before the image's (docs.cloud.google.com/ai-hypercomputer/docs/nccl). TCPX has no
+    script. Of those in `own`, the names of the pod's variables, NCCL's keep their values."""
     if fabric is None:
         return list(command)
     kept = [f"{name}=$({name})" for name in own if name.startswith("NCCL_")]
     folder = _mount(fabric)
     libraries = f"{folder}/lib64"
     path = f"{libraries}:${{LD_LIBRARY_PATH:-{names.DRIVER_SEARCH_PATH}}}"
-    if daemon := daemon_image(fabric):
-        # Google's pods have it (nccl-test-latest.yaml), and its script does not set it.
-        kept.insert(0, f"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY={names.APERTURE_DEVICES}")
-    before = f"export NCCL_LIB_DIR={libraries}; " if daemon else ""
-    setup = names.TCPXO_SETUP if daemon else names.GIB_SETUP
-    script = f'{before}source {folder}/{setup}; LD_LIBRARY_PATH={path} exec env "$@"'
+    if fabric.over_tcp:
+        # Google's pods have them (nccl-test-latest.yaml).
+        kept = [
+            f"{key}={value}" for key, value in _OVER_TCP[fabric.over_tcp].variables.items()
+        ] + kept
+    setup = {
+        None: f"source {folder}/{names.GIB_SETUP}; ",
+        "tcpx": "",
+        "tcpxo": f"export NCCL_LIB_DIR={libraries}; source {folder}/{names.TCPXO_SETUP}; ",
+    }[fabric.over_tcp]
+    script = f'{setup}LD_LIBRARY_PATH={path} exec env "$@"'
     return ["/bin/bash", "-c", script, "bash", *kept, *command]

@@ -27,6 +27,7 @@ class Allowed:
 ALLOWED: Sequence[Allowed] = (
     Allowed(path="/home/kubernetes/bin/nvidia", why="GKE: the driver's libraries and programs"),
     Allowed(path="/home/kubernetes/bin/gib", why="GKE: NCCL's plugin for RDMA (gIB)"),
+    Allowed(path="/home/kubernetes/bin/tcpx", why="GKE: NCCL's plugin for GPUDirect-TCPX"),
     Allowed(path="/home/kubernetes/bin/tcpxo", why="GKE: NCCL's plugin for GPUDirect-TCPXO"),
     Allowed(path="/var/lib/tcpx/lib64", why="GKE a3-highgpu: NCCL's plugin for GPUDirect-TCPX"),
     Allowed(path="/var/lib/tcpxo/lib64", why="GKE a3-megagpu: NCCL's plugin for GPUDirect-TCPXO"),

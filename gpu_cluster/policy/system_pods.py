@@ -64,12 +64,15 @@ SYSTEM_PODS: Sequence[SystemPods] = (
             ("gpu-cluster-efa-device-plugin", "on existing clusters"),
         )
     ),
-    SystemPods(
-        pattern="kube-system/DaemonSet/gib-installer",
-        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
-        paths=("/home/kubernetes/bin/gib",),
-        why="copies NCCL's plugin for RDMA to the node; as Google ships it",
+    *(
+        SystemPods(
+            pattern=f"kube-system/DaemonSet/{name}-installer",
+            controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
+                      "capabilitiesRestricted", "seccompRestricted"),
+            paths=(f"/home/kubernetes/bin/{name}",),
+            why=f"copies NCCL's plugin for {network} to the node; as Google ships it",
+        )
+        for name, network in (("gib", "RDMA"), ("tcpx", "GPUDirect-TCPX"))
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/tcpxo-installer",

@@ -65,10 +65,8 @@ def references(settings: Settings[Any]) -> Iterator[str]:
         directs = {pool.args.gpu_direct for pool in settings.own.pools.values()} - {None}
         for direct in directs if own else ():
             yield images.PAUSE.reference
-            if direct == "rdma":
-                yield images.GIB_INSTALLER.reference
-            else:
-                yield images.TCPXO_INSTALLER.reference
+            yield images.NCCL_PLUGINS[direct].reference
+            if direct in images.TCP_DAEMONS:
                 yield images.DEVICE_INJECTOR.reference
     if isinstance(settings.own, EksSettings):
         if any(pool.args.efa for pool in settings.own.pools.values()):

@@ -328,7 +328,7 @@ def test_an_owners_network_is_one_of_vpc_devices(
 
 def test_the_owners_plugin_is_used_and_none_installed() -> None:
     """Google's installer copies it to the driver's directory, and its script tells that it has."""
-    found = on_owners_cluster(ncclPlugin="owner", tcpxoDaemon="v1.0.22")
+    found = on_owners_cluster(ncclPlugin="owner", gpuDirectDaemon="v1.0.22")
     assert not found.of(DAEMON_SET)
     worker = found.one(JOB_SET, "ddp").inputs["spec"]["replicatedJobs"][0]["template"]["spec"]
     pod = worker["template"]["spec"]

@@ -96,7 +96,7 @@ def rehearsed(folder: Path, document: dict[str, Any], **cluster: Any) -> Iterato
         yield Rehearsal(sandbox=sandbox, deadline=180)
 
 
-OWNER = {"ncclPlugin": "owner", "tcpxoDaemon": "v1.0.22"}
+OWNER = {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
-"""A training job on two machines with GPUDirect-TCPXO on GKE, and one mistake at a time."""
+"""A training job on two machines with GPUDirect over TCP on GKE, and one mistake at a time."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,18 +11,24 @@ from tests.rehearsal import gpu_direct
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
-two_machines = gpu_direct.two_machines(
-    {
-        "machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "gpuDirect": "tcpxo",
-        "compactPlacement": True,
-    },
-    gpuNetworksCidr="192.168.0.0/16",
+two_machines, two_a3_high = (
+    gpu_direct.two_machines(
+        {
+            "machineType": machine, "zones": ["us-central1-a"], "gpuDirect": direct,
+            "compactPlacement": True,
+        },
+        gpuNetworksCidr="192.168.0.0/16",
+    )
+    for machine, direct in (("a3-megagpu-8g", "tcpxo"), ("a3-highgpu-8g", "tcpx"))
 )  # fmt: skip
 
 
-def test_a_job_on_two_machines_runs_with_their_networks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machines", [two_machines, two_a3_high], ids=["tcpxo", "tcpx"])
+def test_a_job_on_two_machines_runs_with_their_networks(
+    tmp_path: Path, machines: Callable[[dict[str, Any]], None]
+) -> None:
     """And they go when it has ended."""
-    gpu_direct.runs_and_leaves_nothing(tmp_path / "sandbox", configured(two_machines))
+    gpu_direct.runs_and_leaves_nothing(tmp_path / "sandbox", configured(machines))
 
 
 POOL, CLUSTER = "gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster"
@@ -97,6 +105,79 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "has the daemon v1.0.20, which is not of the plugin's release v1.0.15",
     ),
 }
+JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+PARTS = (
+    'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]; '
+    'spec = pod["spec"]; daemon, worker = spec["initContainers"][0], spec["containers"][0]; '
+)
+A3_HIGH_MISTAKES: dict[str, tuple[Mutation, str]] = {
+    "an interface too many": (
+        changed(
+            POOL,
+            'networks = props["network_config"]["additional_node_network_configs"]; '
+            "networks.append(dict(networks[0]))",
+            name="train-gpu",
+        ),
+        "a3-highgpu-8g has at most 4 additional interfaces",
+    ),
+    "TCPXO's daemon": (
+        changed(JOB_SET, PARTS + 'daemon["image"] = daemon["image"].replace("v2.0.15", "v1.0.21")'),
+        "needs TCPXO, which machines with nvidia-h100-mega-80gb have, and its node has nvidia-h100",
+    ),
+    "no capability": (
+        changed(JOB_SET, PARTS + 'daemon["securityContext"]["capabilities"]["add"] = ["SYS_TIME"]'),
+        "gives tcpx-daemon not the capabilities NET_ADMIN",
+    ),
+    "a device too few": (
+        changed(
+            JOB_SET,
+            PARTS + 'devices = "devices.gke.io/container.tcpx-daemon"; '
+            'notes = pod["metadata"]["annotations"]; '
+            'notes[devices] = notes[devices].replace("/dev/nvidia-uvm", "/dev/null")',
+        ),
+        "gives tcpx-daemon no /dev/nvidia-uvm: it never becomes healthy",
+    ),
+    "no kernel parameters": (
+        changed(
+            JOB_SET,
+            PARTS + 'daemon["volumeMounts"] = [mount for mount in daemon["volumeMounts"] '
+            'if mount["name"] != "host-proc-sys"]',
+        ),
+        "gives tcpx-daemon no /proc/sys at /hostprocsysfs",
+    ),
+    "sockets of its own": (
+        changed(
+            JOB_SET,
+            PARTS + 'worker["volumeMounts"] = [mount for mount in worker["volumeMounts"] '
+            'if mount["name"] != "tcpx-sockets"]',
+        ),
+        "gives worker no sockets of tcpx-daemon (/run/tcpx) at /run/tcpx: NCCL does not reach it",
+    ),
+    "an interface without NCCL": (
+        changed(
+            JOB_SET,
+            PARTS + 'worker["command"] = [word.replace("eth1,eth2,eth3,eth4", "eth1,eth2,eth3") '
+            'for word in worker["command"]]',
+        ),
+        "uses interfaces eth1, eth2, eth3 in worker, not its four for GPUs",
+    ),
+    "no plugin of NCCL": (
+        changed(
+            "kubernetes:apps/v1:DaemonSet",
+            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
+            name="tcpx-installer",
+        ),
+        "mounts NCCL's plugin for TCPX, and nothing has copied it to its node",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", A3_HIGH_MISTAKES)
+def test_one_wrong_thing_about_a3_high_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    mutation, words = A3_HIGH_MISTAKES[mistake]
+    rehearsal = rehearse(configured(two_a3_high), mutation, stack="train-gke", deadline=90)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -2,11 +2,13 @@
 whether pods that name them can start, as GKE's controllers, webhook and network plugin decide.
 
 Sources are those of simulators/google/container/pod_networks.py; of the devices and the daemon of
-GPUDirect-TCPXO, container-engine-accelerators 992db812 (nri_device_injector, gpudirect-tcpxo).
+GPUDirect over TCP, container-engine-accelerators 992db812 (nri_device_injector, gpudirect-tcpxo,
+gpudirect-tcpx).
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -21,11 +23,48 @@ NETWORKS = "networking.gke.io.networks/"
 _FINALIZER = "networking.gke.io/gnp-controller"
 INTERFACES, DEFAULT = "networking.gke.io/interfaces", "networking.gke.io/default-interface"
 DEVICES = "devices.gke.io/container."
-_PLUGIN, _DRIVER = "/home/kubernetes/bin/tcpxo", "/home/kubernetes/bin/nvidia"
-"""Directories with NCCL's plugin: of a stack, and of Google's installer."""
-_RELEASES = {"v1.0.15": "v1.0.21", "v1.0.14": "v1.0.20"}
-"""NCCL's plugin -> the daemon of its release (gpudirect-tcpxo/README.md there)."""
+_DRIVER = "/home/kubernetes/bin/nvidia"
+"""The directory to which Google's installers copy NCCL's plugin."""
+_DAEMON_MOUNTS = {
+    "/usr/local/nvidia": _DRIVER, "/hostsysfs": "/sys", "/hostprocsysfs": "/proc/sys",
+}  # fmt: skip
 Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A GPUDirect over TCP: nccl-test-latest.yaml and README.md of its folder there."""
+
+    name: str
+    gpus: str
+    """Its machines' GPUs, by which Google's DaemonSets select them."""
+    plugin: str
+    """The directory to which a stack's installer copies NCCL's plugin."""
+    lines: tuple[str, ...]
+    """How its versions begin: the images of both kinds have the same names."""
+    releases: Mapping[str, str]
+    """NCCL's plugin -> the daemon of its release."""
+    capabilities: Sequence[str]
+    devices: Sequence[str] = ()
+    prepares: Sequence[str] = ()
+    """What its installer runs on the node."""
+
+
+_KINDS = (
+    _Kind(
+        name="TCPXO", gpus="nvidia-h100-mega-80gb", plugin="/home/kubernetes/bin/tcpxo",
+        lines=("v1.",),
+        releases={"v1.0.15": "v1.0.21", "v1.0.14": "v1.0.20"},
+        capabilities=("NET_ADMIN", "NET_BIND_SERVICE"), devices=("/dev/dmabuf_import_helper",),
+        prepares=("import-helper", "/dev/aperture_devices"),
+    ),
+    # README.md: 98c85a6e.
+    _Kind(
+        name="TCPX", gpus="nvidia-h100-80gb", plugin="/home/kubernetes/bin/tcpx",
+        lines=("v2.", "v3."), releases={"v3.1.12": "v2.0.15", "v3.1.9": "v2.0.12"},
+        capabilities=("NET_ADMIN",),
+    ),
+)  # fmt: skip
 
 
 class PodNetworks:
@@ -83,7 +122,7 @@ class PodNetworks:
             if INTERFACES in annotations:
                 for line in self._wrong_interfaces(annotations, offered, taken, full_name(pod)):
                     yield f"{full_name(pod)} {line}"
-            for line in (*_wrong_devices(pod, annotations, pods), *_wrong_daemon(pod, pods)):
+            for line in (*_wrong_devices(pod, annotations, pods), *_wrong_daemon(node, pod, pods)):
                 yield f"{full_name(pod)} {line}"
 
     def _wrong_interfaces(
@@ -142,36 +181,125 @@ def _wrong_devices(
             yield f"never starts: {' and '.join(injectors)} both give {name} its devices"
 
 
-def _wrong_daemon(pod: Object, others: Sequence[Object]) -> Iterator[str]:
-    """NCCL's plugin for TCPXO needs the daemon of its release in the pod, with all devices."""
+def _wrong_daemon(node: Object, pod: Object, others: Sequence[Object]) -> Iterator[str]:
+    """NCCL's plugin for GPUDirect over TCP needs the daemon of its release in the pod, with all
+    devices, and what workers share with it."""
     paths = gpu_daemons.host_paths(pod["spec"])
-    daemons = [c for c in _containers(pod) if "/tcpgpudmarxd-dev:" in str(c.get("image"))]
-    if pod["spec"].get("hostNetwork") or not (daemons or _PLUGIN in paths):
+    found = [(c, _tag(c)) for c in _containers(pod) if "/tcpgpudmarxd-dev:" in str(c.get("image"))]
+    if pod["spec"].get("hostNetwork"):
         return
+    for kind in _KINDS:
+        daemons = [(daemon, tag) for daemon, tag in found if tag.startswith(kind.lines)]
+        if daemons or kind.plugin in paths:
+            yield from _wrong_kind(kind, node, pod, daemons, others)
+
+
+def _wrong_kind(
+    kind: _Kind, node: Object, pod: Object, daemons: Sequence[tuple[Any, str]],
+    others: Sequence[Object],
+) -> Iterator[str]:  # fmt: skip
     annotations = pod["metadata"].get("annotations") or {}
-    tags = {tag for other in others for where, tag in installed_tcpxo(other) if where in paths}
+    sidecars = [daemon for daemon, _ in daemons]
+    workers = [container for container in _containers(pod) if container not in sidecars]
+    mounted = {path.removesuffix("/lib64") for worker in workers
+               for path in _mounted(pod, worker).values()}  # fmt: skip
+    tags = {
+        tag
+        for other in others
+        for where, tag in installed_plugins(other, kind)
+        if where in mounted and tag.startswith(kind.lines)
+    }
+    gpus = node["metadata"]["labels"].get("cloud.google.com/gke-accelerator")
+    if gpus != kind.gpus:
+        yield f"needs {kind.name}, which machines with {kind.gpus} have, and its node has {gpus}"
     if not tags:
         yield (
-            "mounts NCCL's plugin for TCPXO, and nothing has copied it to its node: it never starts"
+            f"mounts NCCL's plugin for {kind.name}, and nothing has copied it to its node: it "
+            "never starts"
         )
     if not daemons:
-        yield "mounts NCCL's plugin for TCPXO, and has no daemon (tcpgpudmarxd-dev) beside it"
-    for daemon in daemons:
-        tag = str(daemon["image"]).rpartition(":")[2]
-        if tags and tag not in {_RELEASES.get(plugin, tag) for plugin in tags}:
+        yield (
+            f"mounts NCCL's plugin for {kind.name}, and has no daemon (tcpgpudmarxd-dev) beside it"
+        )
+    for daemon, tag in daemons:
+        name = daemon["name"]
+        if tags and tag not in {kind.releases.get(plugin, tag) for plugin in tags}:
             yield f"has the daemon {tag}, which is not of the plugin's release {', '.join(tags)}"
         if daemon in pod["spec"]["containers"]:
-            yield f"never ends: {daemon['name']} is among containers, not initContainers"
+            yield f"never ends: {name} is among containers, not initContainers"
         elif daemon.get("restartPolicy") != "Always":
-            yield f"never starts: init container {daemon['name']} does not end"
-        devices = _paths(annotations.get(f"{DEVICES}{daemon['name']}", ""))
+            yield f"never starts: init container {name} does not end"
+        devices = _paths(annotations.get(f"{DEVICES}{name}", ""))
         wanted = {f"/dev/nvidia{number}" for number in range(8)}
-        wanted |= {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"}
+        wanted |= {"/dev/nvidiactl", "/dev/nvidia-uvm", *kind.devices}
         if missing := sorted(wanted - devices):
-            yield f"gives {daemon['name']} no {', '.join(missing)}: it never becomes healthy"
+            yield f"gives {name} no {', '.join(missing)}: it never becomes healthy"
         added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or ()
-        if not {"NET_ADMIN", "NET_BIND_SERVICE"} <= set(added):
-            yield f"gives {daemon['name']} not the capabilities NET_ADMIN and NET_BIND_SERVICE"
+        if not set(kind.capabilities) <= set(added):
+            yield f"gives {name} not the capabilities {' and '.join(kind.capabilities)}"
+        own = _mounted(pod, daemon)
+        if "/usr/local/nvidia/lib64" in own:
+            own["/usr/local/nvidia"] = own["/usr/local/nvidia/lib64"].removesuffix("/lib64")
+        for inside, host in _DAEMON_MOUNTS.items():
+            if own.get(inside) != host:
+                yield f"gives {name} no {host} at {inside}: it never becomes healthy"
+        if "/usr/local/nvidia/lib64" not in _variable(daemon, "LD_LIBRARY_PATH"):
+            yield f"gives {name} no /usr/local/nvidia/lib64 in LD_LIBRARY_PATH: it does not start"
+        yield from _wrong_workers(kind, pod, daemon)
+
+
+def _wrong_workers(kind: _Kind, pod: Object, daemon: Any) -> Iterator[str]:
+    """What containers with GPUs lack to use the daemon."""
+    annotations = pod["metadata"].get("annotations") or {}
+    words = " ".join((*(daemon.get("command") or ()), *(daemon.get("args") or ())))
+    sockets = words.partition("--uds_path ")[2].partition(" ")[0]
+    shared = _mounted(pod, daemon).get(sockets)
+    for worker in pod["spec"]["containers"]:
+        mounted = _mounted(pod, worker)
+        if worker is daemon or "nvidia.com/gpu" not in _limits(worker):
+            continue
+        if kind.name == "TCPXO":
+            if mounted.get("/dev/aperture_devices") != "/dev/aperture_devices":
+                yield f"gives {worker['name']} no /dev/aperture_devices: NCCL uses TCP"
+            continue
+        # The plugin's own default is /tmp, where Google's pods mount the daemon's directory.
+        prefix = _variable(worker, "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX") or "/tmp"
+        if not shared or mounted.get(prefix) != shared:
+            yield (
+                f"gives {worker['name']} no sockets of {daemon['name']} ({sockets}) at {prefix}: "
+                "NCCL does not reach it"
+            )
+        used = _variable(worker, "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME").split(",")
+        joined = annotations.get(INTERFACES, "")
+        lacking = [name for name in used if f'"{name}"' not in joined]
+        if lacking or len(used) != 4:
+            yield f"uses interfaces {', '.join(used)} in {worker['name']}, not its four for GPUs"
+
+
+def _tag(container: Object) -> str:
+    return str(container.get("image")).rpartition(":")[2]
+
+
+def _limits(container: Object) -> Mapping[str, Any]:
+    return (container.get("resources") or {}).get("limits") or {}
+
+
+def _mounted(pod: Object, container: Object) -> dict[str, str]:
+    """Directory in the container -> that of the host, or the name of a volume of the pod's own."""
+    volumes = {
+        volume["name"]: (volume.get("hostPath") or {}).get("path", volume["name"])
+        for volume in pod["spec"].get("volumes") or ()
+    }
+    mounts = container.get("volumeMounts") or ()
+    return {mount["mountPath"]: volumes.get(mount["name"], "") for mount in mounts}
+
+
+def _variable(container: Object, name: str) -> str:
+    """Of the container, or of its program as an argument of `env`."""
+    given = {item["name"]: str(item.get("value", "")) for item in container.get("env") or ()}
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    as_words = [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+    return as_words[-1] if as_words else given.get(name, "")
 
 
 def _paths(annotation: str) -> set[str]:
@@ -192,22 +320,19 @@ def _injects(pod: Object) -> bool:
     return {"/dev", "/var/run/nri"} <= paths and any("/nri-device-injector" in i for i in images)
 
 
-def installed_tcpxo(pod: Object) -> Iterator[tuple[str, str]]:
-    """Directory -> the version of NCCL's plugin for TCPXO that the pod copies there on its node, if
-    it also prepares the devices for the interfaces' memory, as Google's installer does."""
+def installed_plugins(pod: Object, kind: _Kind) -> Iterator[tuple[str, str]]:
+    """Directory -> the version of NCCL's plugin that the pod copies there on its node, if it also
+    prepares the node, as Google's installer does."""
     paths = gpu_daemons.host_paths(pod["spec"])
     containers = pod["spec"].get("initContainers") or ()
     words = " ".join(
         word for c in containers for word in (*(c.get("command") or ()), *(c.get("args") or ()))
     )
-    if not pod["spec"].get("hostPID") or not (
-        "import-helper" in words and "/dev/aperture_devices" in words
-    ):
+    if not pod["spec"].get("hostPID") or not all(word in words for word in kind.prepares):
         return
     for container in containers:
         if "/nccl-plugin-gpudirecttcpx-dev:" in str(container.get("image")):
-            tag = str(container["image"]).rpartition(":")[2]
-            if _PLUGIN in paths:
-                yield _PLUGIN, tag
+            if kind.plugin in paths:
+                yield kind.plugin, _tag(container)
             if "/home/kubernetes/bin" in paths and "/usr/local/nvidia/lib64" in words:
-                yield _DRIVER, tag
+                yield _DRIVER, _tag(container)

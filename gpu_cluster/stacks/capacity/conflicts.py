@@ -363,9 +363,14 @@ def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Co
     direct = {getattr(pool.args, "gpu_direct", None) for pool in settings.pools.values()} - {None}
     if not isinstance(args, GkeExistingClusterArgs) or not direct:
         return
-    needed = ["nccl-plugin-gib"] if "rdma" in direct else []
-    if "tcpxo" in direct:
-        needed += ["nccl-plugin-gpudirecttcpx-dev", "nri-device-injector"]
+    # Of the last two, the images have one name: TCPXO's releases are v1, TCPX's v3.
+    plugins = {
+        "rdma": "nccl-plugin-gib",
+        "tcpx": "nccl-plugin-gpudirecttcpx-dev:v3",
+        "tcpxo": "nccl-plugin-gpudirecttcpx-dev:v1",
+    }
+    needed = [plugin for name, plugin in plugins.items() if name in direct]
+    needed += ["nri-device-injector"] if direct != {"rdma"} else []
     running = {
         name: full_name(daemon)
         for daemon in daemons

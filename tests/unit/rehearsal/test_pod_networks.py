@@ -69,9 +69,15 @@ GOOGLES = daemon(
     "r/nccl-plugin-gpudirecttcpx-dev:v1.0.15", init=True, paths=["/home/kubernetes/bin"],
     args=["modprobe import-helper; ls /dev/aperture_devices; cp -r lib64 /usr/local/nvidia/lib64"],
 )  # fmt: skip
+INSTALLER_TCPX = daemon(
+    "r/nccl-plugin-gpudirecttcpx-dev:v3.1.12", init=True, paths=["/home/kubernetes/bin/tcpx"],
+)  # fmt: skip
 INJECTOR = daemon("r/nri-device-injector@sha256:1", paths=["/dev", "/var/run/nri"])
 ALL = [f"/dev/nvidia{n}" for n in range(8)]
 ALL += ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dmabuf_import_helper"]
+HOST = {"p": "/home/kubernetes/bin/tcpxo", "driver": "/home/kubernetes/bin/nvidia", "sys": "/sys",
+        "proc": "/proc/sys", "aperture": "/dev/aperture_devices"}  # fmt: skip
+MOUNTS = {"driver": "/usr/local/nvidia", "sys": "/hostsysfs", "proc": "/hostprocsysfs"}
 WORKER = {
     "metadata": {
         "name": "w", "namespace": "n",
@@ -89,22 +95,57 @@ WORKER = {
             "name": "tcpxo-daemon", "image": "r/tcpgpudmarxd-dev:v1.0.21",
             "restartPolicy": "Always",
             "securityContext": {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]}},
+            "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}],
+            "volumeMounts": [{"name": n, "mountPath": path} for n, path in MOUNTS.items()],
         }],
-        "containers": [{"name": "worker", "image": "i:1"}],
-        "volumes": [{"name": "p", "hostPath": {"path": "/home/kubernetes/bin/tcpxo"}}],
+        "containers": [{
+            "name": "worker", "image": "i:1", "resources": {"limits": {"nvidia.com/gpu": "8"}},
+            "volumeMounts": [{"name": "p", "mountPath": "/usr/local/tcpxo"},
+                             {"name": "aperture", "mountPath": "/dev/aperture_devices"}],
+        }],
+        "volumes": [{"name": name, "hostPath": {"path": path}} for name, path in HOST.items()],
     },
 }  # fmt: skip
+
+
+def tcpx() -> Any:
+    """The same worker for A3 High, as Google documents it: container-engine-accelerators 992db812,
+    gpudirect-tcpx/nccl-test-latest.yaml."""
+    pod: Any = copy.deepcopy(WORKER)
+    names = [{"interfaceName": f"eth{number}", "network": f"n{number}"} for number in range(1, 5)]
+    default = [{"interfaceName": "eth0", "network": "default"}]
+    pod["metadata"]["annotations"] = {
+        "networking.gke.io/default-interface": "eth0", INTERFACES: json.dumps(default + names),
+        "devices.gke.io/container.tcpx-daemon": "".join(f"- path: {path}\n" for path in ALL[:-1]),
+    }  # fmt: skip
+    sidecar, worker = pod["spec"]["initContainers"][0], pod["spec"]["containers"][0]
+    sidecar |= {
+        "name": "tcpx-daemon", "image": "r/tcpgpudmarxd-dev:v2.0.15",
+        "command": ["/tcpgpudmarxd/build/app/tcpgpudmarxd", "--uds_path", "/run/tcpx"],
+        "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
+    }  # fmt: skip
+    sidecar["volumeMounts"].append({"name": "sockets", "mountPath": "/run/tcpx"})
+    worker["volumeMounts"][1] = {"name": "sockets", "mountPath": "/tmp"}
+    worker["env"] = [{"name": "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME", "value": "eth1,eth2,eth3,eth4"}]
+    pod["spec"]["volumes"][0]["hostPath"]["path"] = "/home/kubernetes/bin/tcpx"
+    pod["spec"]["volumes"].append({"name": "sockets", "emptyDir": {}})
+    return pod
+
+
 OFFERED = {f"{PREFIX}one": "1", f"{PREFIX}one.IP": "1"}
 
 
 def wrong(
     worker: Mapping[str, Any] = WORKER, *, offered: Mapping[str, str] = OFFERED,
     verdict: PodNetwork = READY, networks: Sequence[Any] = (NETWORK,),
-    others: Sequence[Any] = (INSTALLER, INJECTOR),
+    others: Sequence[Any] = (INSTALLER, INJECTOR), gpus: str = "nvidia-h100-mega-80gb",
 ) -> list[str]:  # fmt: skip
     """What is said of the worker on a node with these pods."""
     pods, _ = followed(verdict, networks)
-    node = {"status": {"allocatable": dict(offered)}}
+    node = {
+        "metadata": {"labels": {"cloud.google.com/gke-accelerator": gpus}},
+        "status": {"allocatable": dict(offered)},
+    }
     return list(pods.wrong(node, [worker, *others]))
 
 
@@ -230,6 +271,9 @@ def plain(pod: Any) -> None:
         (lambda pod: pod["spec"]["initContainers"][0].update(image="r/tcpgpudmarxd-dev:v1.0.20"),
          "has the daemon v1.0.20, which is not of the plugin's release v1.0.15"),
         (lambda pod: pod["spec"]["initContainers"][0].pop("securityContext"), "the capabilities"),
+        (lambda pod: pod["spec"]["initContainers"][0].pop("env"), "in LD_LIBRARY_PATH"),
+        (lambda pod: pod["spec"]["initContainers"][0]["volumeMounts"].pop(), "no /proc/sys at /ho"),
+        (lambda pod: pod["spec"]["containers"][0]["volumeMounts"].pop(), "no /dev/aperture"),
     ],
 )  # fmt: skip
 def test_what_a_pod_lacks_is_named(change: Callable[[Any], None], words: str) -> None:
@@ -247,3 +291,55 @@ def test_a_pod_with_the_plugin_needs_the_daemon() -> None:
     assert wrong(worker) == [
         "n/w mounts NCCL's plugin for TCPXO, and has no daemon (tcpgpudmarxd-dev) beside it"
     ]
+
+
+def sidecar(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    return lambda pod: change(pod["spec"]["initContainers"][0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda pod: None, ""),
+        (annotate("devices.gke.io/container.tcpx-daemon", "[]"),
+         "gives tcpx-daemon no /dev/nvidia-uvm, "),
+        (sidecar(lambda c: c.pop("securityContext")), "not the capabilities NET_ADMIN"),
+        (sidecar(lambda c: c.pop("env")), "no /usr/local/nvidia/lib64 in LD_LIBRARY_PATH"),
+        (sidecar(lambda c: c["volumeMounts"].pop(0)), "no /home/kubernetes/bin/nvidia at /usr/lo"),
+        (sidecar(lambda c: c["volumeMounts"].pop()), "no sockets of tcpx-daemon (/run/tcpx) at /t"),
+        (sidecar(lambda c: c.update(image="r/tcpgpudmarxd-dev:v2.0.12")),
+         "has the daemon v2.0.12, which is not of the plugin's release v3.1.12"),
+        (lambda pod: pod["spec"]["containers"][0]["volumeMounts"].pop(), "(/run/tcpx) at /tmp"),
+        (lambda pod: pod["spec"]["containers"][0]["env"].append(
+            {"name": "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX", "value": "/run/tcpx"}),
+         "at /run/tcpx: NCCL does not reach it"),
+        (lambda pod: pod["spec"]["containers"][0]["env"].pop(), "not its four for GPUs"),
+        (annotate(INTERFACES, '[{"interfaceName": "eth0", "network": "default"}]'),
+         "uses interfaces eth1, eth2, eth3, eth4 in worker, not its four"),
+    ],
+)  # fmt: skip
+def test_what_a_pod_with_tcpx_lacks_is_named(change: Callable[[Any], None], words: str) -> None:
+    """One thing at a time; the second kind has a plugin and a daemon of its own releases."""
+    worker = tcpx()
+    change(worker)
+    networks = [{**NETWORK, "metadata": {"name": f"n{number}"}} for number in range(1, 5)]
+    offered = {f"{PREFIX}n{number}": "1" for number in range(1, 5)}
+    lines = [
+        line
+        for line in wrong(
+            worker, networks=networks, offered=offered, others=[INSTALLER_TCPX, INJECTOR],
+            gpus="nvidia-h100-80gb",
+        )
+        if "which is not ready" not in line  # Of one network the stand-in for GKE has a verdict.
+    ]  # fmt: skip
+    assert [words in line for line in lines] == [True] * bool(words)
+
+
+def test_the_daemon_of_another_machine_is_named() -> None:
+    """By the GPUs, which select Google's DaemonSets; its plugin has another directory."""
+    lines = wrong(gpus="nvidia-h100-80gb", others=[INSTALLER_TCPX, INJECTOR])
+    assert [
+        "needs TCPXO, which machines with nvidia-h100-mega-80gb have, and its node has nvidia-h100"
+        in lines[0],
+        "mounts NCCL's plugin for TCPXO, and nothing has copied it" in lines[1],
+    ] == [True, True], lines

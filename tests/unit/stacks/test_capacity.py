@@ -154,13 +154,13 @@ def test_google_counts_by_card_market_and_project() -> None:
 
 @pytest.mark.parametrize(
     ("direct", "network", "networks"),
-    [("tcpxo", {}, [1 + 8] * 2), (None, {}, []),
+    [("tcpxo", {}, [1 + 8] * 2), ("tcpx", {}, [1 + 4] * 2), (None, {}, []),
      ("tcpxo", {"vpc": "v", "subnetwork": "s", "pods_range": "p", "services_range": "q"}, [8] * 2)],
 )  # fmt: skip
 def test_networks_between_gpus_count_against_the_projects_quota(
     direct: Any, network: dict[str, str], networks: list[int]
 ) -> None:
-    """Eight for all pools, and the cluster's if the stack creates it; what the stack already has
+    """Those for all pools, and the cluster's if the stack creates it; what the stack already has
     of them is not known."""
     cluster = GkeClusterArgs(
         name="c",
@@ -168,7 +168,8 @@ def test_networks_between_gpus_count_against_the_projects_quota(
         authorized_networks=OFFICE,
         network=GkeNetworkArgs(**network),
     )
-    args = GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g", gpu_direct=direct)
+    machine = "a3-highgpu-8g" if direct == "tcpx" else "a3-megagpu-8g"
+    args = GkeGpuNodePoolArgs(machine_type=machine, gpu_direct=direct)
     pools = {name: ResolvedPool(args=args, pool=args.gpu_pool(name)) for name in "ab"}
     found = [*google_quota.network_needs(pools, cluster=cluster, project="p")]
     assert [need.units for need in found] == networks

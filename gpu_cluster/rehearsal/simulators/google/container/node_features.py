@@ -246,6 +246,18 @@ def _check_networks(pool: Pool) -> None:
         raise bad_request("networkConfig.acceleratorNetworkProfile needs exactly one zone")
 
 
+def _check_a3_high(pool: Pool) -> None:
+    """GKE's release note of 2026-08-25: nodes of older patches lack GPUDirect-TCPX."""
+    first = (*(f"1.{minor}.0-gke.0" for minor in range(30, 34)),
+             "1.34.5-gke.1153000", "1.35.2-gke.1485000")  # fmt: skip
+    a3_high = pool["config"]["machineType"] == "a3-highgpu-8g"
+    if a3_high and meets(pool["version"], first) is False:
+        raise bad_request(
+            f"a3-highgpu-8g is not supported in {pool['version']}: use any patch of 1.30 to 1.33, "
+            "1.34.5-gke.1153000, 1.35.2-gke.1485000 or later"
+        )
+
+
 def _network_labels(pool: Pool) -> dict[str, str]:
     profile = pool["networkConfig"].get("acceleratorNetworkProfile")
     return {"gke.networks.io/accelerator-network-profile": profile} if profile else {}
@@ -283,4 +295,5 @@ FEATURES = (
     Feature(check=check_node_settings),
     Feature(check=_check_second_disks),
     Feature(check=_check_networks, labels=_network_labels),
+    Feature(check=_check_a3_high),
 )
