@@ -37,19 +37,35 @@ class _OverTcp:
     """A volume of the workers, and of the daemon unless the host has it."""
     mount: str
     """Where they mount it."""
-    variables: Mapping[str, str]
-    """Of NCCL, which no script of Google's sets."""
+    variables: Sequence[str]
+    """Of NCCL, with their values, which no script of Google's sets."""
     devices: Sequence[str] = ()
     """Of the daemon, besides those of the GPUs."""
 
 
-_CORES = ("8-21,112-125", "60-73,164-177"), ("22-35,126-139", "74-87,178-191")
-"""Of the sockets to which eth1 and eth2, and eth3 and eth4 belong: for sending, for receiving."""
-
-
-def _bindings(near: str, far: str) -> str:
-    return ";".join(f"eth{number}:{near if number < 3 else far}" for number in range(1, 5))
-
+_TCPX_VARIABLES = f"""
+NCCL_SOCKET_IFNAME=eth0
+NCCL_ALGO=Ring,Tree
+NCCL_PROTO=Simple
+NCCL_CROSS_NIC=0
+NCCL_NET_GDR_LEVEL=PIX
+NCCL_P2P_PXN_LEVEL=0
+NCCL_GPUDIRECTTCPX_SOCKET_IFNAME=eth1,eth2,eth3,eth4
+NCCL_GPUDIRECTTCPX_CTRL_DEV=eth0
+NCCL_DYNAMIC_CHUNK_SIZE=524288
+NCCL_P2P_NET_CHUNKSIZE=524288
+NCCL_P2P_PCI_CHUNKSIZE=524288
+NCCL_P2P_NVL_CHUNKSIZE=1048576
+NCCL_BUFFSIZE=4194304
+NCCL_NSOCKS_PERTHREAD=4
+NCCL_SOCKET_NTHREADS=1
+NCCL_GPUDIRECTTCPX_TX_BINDINGS=eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177
+NCCL_GPUDIRECTTCPX_RX_BINDINGS=eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191
+NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS=500000
+NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX={_SOCKETS}
+""".split()
+"""container-engine-accelerators 98c85a6e, gpudirect-tcpx/README.md, release of 2026-06-22; the last
+one: cluster-toolkit, examples/machine-learning/a3-highgpu-8g/README.md."""
 
 _OVER_TCP: Mapping[str, _OverTcp] = {
     "tcpxo": _OverTcp(
@@ -62,7 +78,7 @@ _OVER_TCP: Mapping[str, _OverTcp] = {
             "hostPath": {"path": names.APERTURE_DEVICES, "type": "Directory"},
         },
         mount=names.APERTURE_DEVICES,
-        variables={"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY": names.APERTURE_DEVICES},
+        variables=[f"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY={names.APERTURE_DEVICES}"],
         devices=["/dev/dmabuf_import_helper"],
     ),
     # Google's pods share the node's /run/tcpx, and workers have it as /tmp; those with the host's
@@ -78,29 +94,7 @@ _OVER_TCP: Mapping[str, _OverTcp] = {
         healthy=["/bin/bash", "-c", f'test -n "$(ls -A {_SOCKETS})"'],
         shared={"name": "tcpx-sockets", "emptyDir": {}},
         mount=_SOCKETS,
-        # 98c85a6e, gpudirect-tcpx/README.md, release of 2026-06-22; of the prefix cluster-toolkit,
-        # examples/machine-learning/a3-highgpu-8g/README.md.
-        variables={
-            "NCCL_SOCKET_IFNAME": "eth0",
-            "NCCL_ALGO": "Ring,Tree",
-            "NCCL_PROTO": "Simple",
-            "NCCL_CROSS_NIC": "0",
-            "NCCL_NET_GDR_LEVEL": "PIX",
-            "NCCL_P2P_PXN_LEVEL": "0",
-            "NCCL_DYNAMIC_CHUNK_SIZE": "524288",
-            "NCCL_P2P_NET_CHUNKSIZE": "524288",
-            "NCCL_P2P_PCI_CHUNKSIZE": "524288",
-            "NCCL_P2P_NVL_CHUNKSIZE": "1048576",
-            "NCCL_BUFFSIZE": "4194304",
-            "NCCL_NSOCKS_PERTHREAD": "4",
-            "NCCL_SOCKET_NTHREADS": "1",
-            "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME": "eth1,eth2,eth3,eth4",
-            "NCCL_GPUDIRECTTCPX_CTRL_DEV": "eth0",
-            "NCCL_GPUDIRECTTCPX_TX_BINDINGS": _bindings(*_CORES[0]),
-            "NCCL_GPUDIRECTTCPX_RX_BINDINGS": _bindings(*_CORES[1]),
-            "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "500000",
-            "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": _SOCKETS,
-        },
+        variables=_TCPX_VARIABLES,
     ),
 }
 
@@ -142,8 +136,8 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
     needs = _OVER_TCP[fabric.over_tcp]
     shared = {"name": needs.shared["name"], "mountPath": needs.mount}
     daemon = _daemon(fabric, needs, [] if "hostPath" in needs.shared else [shared])
-    paths = [f"/dev/nvidia{number}" for number in range(_GPUS)]
-    paths += ["/dev/nvidiactl", "/dev/nvidia-uvm", *needs.devices]
+    devices = [f"/dev/nvidia{number}" for number in range(_GPUS)]
+    devices += ["/dev/nvidiactl", "/dev/nvidia-uvm", *needs.devices]
     return NetworkParts(
         spec={"initContainers": [daemon]},
         volumes=[
@@ -156,7 +150,7 @@ def network_parts(fabric: Fabric | None) -> NetworkParts:
         mounts=[*mounts, shared],
         annotations={
             **annotations,
-            f"{_DEVICES}{daemon['name']}": json.dumps([{"path": path} for path in paths]),
+            f"{_DEVICES}{daemon['name']}": json.dumps([{"path": path} for path in devices]),
         },
     )
 
@@ -235,10 +229,7 @@ def with_variables(fabric: Fabric | None, command: Sequence[str], own: Iterable[
     libraries = f"{folder}/lib64"
     path = f"{libraries}:${{LD_LIBRARY_PATH:-{names.DRIVER_SEARCH_PATH}}}"
     if fabric.over_tcp:
-        # Google's pods have them (nccl-test-latest.yaml).
-        kept = [
-            f"{key}={value}" for key, value in _OVER_TCP[fabric.over_tcp].variables.items()
-        ] + kept
+        kept = [*_OVER_TCP[fabric.over_tcp].variables, *kept]
     setup = {
         None: f"source {folder}/{names.GIB_SETUP}; ",
         "tcpx": "",

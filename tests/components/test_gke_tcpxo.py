@@ -1,4 +1,4 @@
-"""GPUDirect-TCPXO of pools: VPC networks, their objects in the cluster, and the parts of pods."""
+"""GPUDirect over TCP: VPC networks of pools, their objects in the cluster, and parts of pods."""
 
 import json
 import os
@@ -27,20 +27,24 @@ PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 NAMES = [f"gpu-nic-{number}" for number in range(8)]
-FAST = GkeGpuNodePoolArgs(
-    machine_type="a3-megagpu-8g", zones=["us-central1-a"], max_nodes=2, gpu_direct="tcpxo"
-).gpu_pool("fast")
+FAST, A3_HIGH = (
+    GkeGpuNodePoolArgs(
+        machine_type=machine, zones=["us-central1-a"], max_nodes=2, gpu_direct=direct
+    ).gpu_pool("fast")
+    for machine, direct in (("a3-megagpu-8g", "tcpxo"), ("a3-highgpu-8g", "tcpx"))
+)
+POOL = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
+SMALL = {**POOL, "machineType": "a3-highgpu-8g", "gpuDirect": "tcpx"}
 
 
 def stack(pools: int = 1, *, direct: bool = True, **blocks: Any) -> Recording:
     """A stack with A3 Mega pools, the first of them `fast`, and these blocks."""
     values = values_of("train-gke")
-    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
-    fast = {**pool, **({"gpuDirect": "tcpxo"} if direct else {})}
+    fast = {**POOL, **({"gpuDirect": "tcpxo"} if direct else {})}
     cluster = {**values["gpu-cluster:cluster"], "gpuNetworksCidr": "192.168.0.0/16"}
     changes = {
-        "cluster": cluster, "workloads": {}, **blocks,
-        "gpuPools": dict.fromkeys(("fast", "other")[:pools], fast),
+        "cluster": cluster, "workloads": {},
+        "gpuPools": dict.fromkeys(("fast", "other")[:pools], fast), **blocks,
     }  # fmt: skip
     values |= {f"gpu-cluster:{name}": value for name, value in changes.items()}
     return recorded(values)
@@ -90,6 +94,31 @@ def test_nodes_have_an_interface_in_each_network_and_no_public_address() -> None
         }  # fmt: skip
 
 
+def test_a3_high_has_the_first_four_networks() -> None:
+    """The range of each is what it is beside A3 Mega: a pool of it can come later. The injector
+    runs on the nodes of both, and each kind's installer on its own."""
+    lone, both = stack(gpuPools={"small": SMALL}), stack(
+        gpuPools={"fast": {**POOL, "gpuDirect": "tcpxo"}, "small": SMALL}
+    )  # fmt: skip
+    assert [len(found.of(PARAMETERS)) for found in (lone, both)] == [4, 8]
+    for found in (lone, both):
+        assert [
+            found.one("gcp:compute/subnetwork:Subnetwork", f"k8s-ml-{name}").inputs["ipCidrRange"]
+            for name in NAMES[:4]
+        ] == [f"192.168.{32 * number}.0/19" for number in range(4)]
+        config = found.one(NODE_POOL, "small").inputs["networkConfig"]
+        assert len(config["additionalNodeNetworkConfigs"]) == 4
+        pods = {item.name: item.inputs["spec"]["template"]["spec"] for item in found.of(DAEMON_SET)}
+        assert pods["tcpx-installer"]["nodeSelector"] == {"gpu-cluster/gpu-direct": "tcpx"}
+        terms = pods["device-injector"]["affinity"]["nodeAffinity"]
+        assert terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] == [
+            {"matchExpressions": [{"key": "gpu-cluster/gpu-direct", "operator": "Exists"}]}
+        ]
+    assert "tcpxo-installer" in pods
+    assert not [item for item in lone.of(DAEMON_SET) if item.name == "tcpxo-installer"]
+    assert pods["tcpx-installer"]["volumes"][0]["hostPath"]["path"] == "/home/kubernetes/bin/tcpx"
+
+
 def test_the_cluster_is_deleted_before_the_networks_of_its_nodes() -> None:
     """Pools are deleted with it."""
     found = stack()
@@ -111,10 +140,9 @@ def test_without_the_setting_no_network_is_declared() -> None:
 def test_the_node_is_prepared_at_each_start_and_the_plugin_copied_once(tmp_path: Path) -> None:
     """What is on the node stays after a restart, but not its module and mounts."""
     daemon_sets = {item.name: item.inputs for item in stack().of(DAEMON_SET)}
-    pods = [daemon_sets[name]["spec"]["template"]["spec"]
-            for name in ("tcpxo-installer", "device-injector")]  # fmt: skip
-    assert [pod["nodeSelector"] for pod in pods] == [{"gpu-cluster/gpu-direct": "tcpxo"}] * 2
-    script = pods[0]["initContainers"][0]["args"][0]
+    pod = daemon_sets["tcpxo-installer"]["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"gpu-cluster/gpu-direct": "tcpxo"}
+    script = pod["initContainers"][0]["args"][0]
     for folder, text in {"tcpxo/lib64": "new", "host/lib64": "old"}.items():
         (tmp_path / folder).parent.mkdir()
         (tmp_path / folder).write_text(text)
@@ -213,6 +241,50 @@ def test_workers_join_all_networks_with_the_daemon_beside_them() -> None:
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
 
 
+def test_workers_on_a3_high_share_the_sockets_of_their_daemon() -> None:
+    """In a directory of the pod's own; their variables are those of Google's release notes."""
+    annotations, worker = pod(A3_HIGH, run_as_user=1000, env={"NCCL_ALGO": "Ring"})
+    interfaces = json.loads(annotations["networking.gke.io/interfaces"])
+    assert [row["network"] for row in interfaces] == ["default", *NAMES[:4]]
+    devices = json.loads(annotations["devices.gke.io/container.tcpx-daemon"])
+    assert [item["path"] for item in devices] == [
+        *(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiactl", "/dev/nvidia-uvm",
+    ]  # fmt: skip
+    (daemon,), (container,) = worker["initContainers"], worker["containers"]
+    assert (daemon["name"], daemon["restartPolicy"]) == ("tcpx-daemon", "Always")
+    assert daemon["image"].endswith("/gpudirect-tcpx/tcpgpudmarxd-dev:v2.0.15")
+    assert daemon["securityContext"]["capabilities"] == {"add": ["NET_ADMIN"]}
+    assert "--uds_path /run/tcpx " in daemon["command"][2]
+    assert {"name": "tcpx-sockets", "emptyDir": {}} in worker["volumes"]
+    for one in (daemon, container):
+        assert {"name": "tcpx-sockets", "mountPath": "/run/tcpx"} in one["volumeMounts"]
+    mounts = {item["name"]: item["mountPath"] for item in container["volumeMounts"]}
+    assert mounts["nccl-plugin"] == "/usr/local/tcpx"
+    script, variables = container["command"][2], container["command"][4:]
+    assert script.startswith("LD_LIBRARY_PATH=/usr/local/tcpx/lib64:")
+    assert variables.index("NCCL_ALGO=Ring,Tree") < variables.index("NCCL_ALGO=$(NCCL_ALGO)")
+    assert "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX=/run/tcpx" in variables
+    assert (
+        "NCCL_GPUDIRECTTCPX_TX_BINDINGS="
+        "eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177"
+    ) in variables
+    assert (
+        "NCCL_GPUDIRECTTCPX_RX_BINDINGS="
+        "eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191"
+    ) in variables
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_the_daemon_is_ready_once_its_sockets_are_there(tmp_path: Path, answers: int) -> None:
+    """Workers start only then."""
+    _, worker = pod(A3_HIGH)
+    shell, option, script = worker["initContainers"][0]["startupProbe"]["exec"]["command"]
+    for number in range(answers):
+        (tmp_path / f"get_gpu_fd_{number}").touch()
+    script = script.replace("/run/tcpx", str(tmp_path))
+    assert subprocess.run([shell, option, script], check=False).returncode == 1 - answers
+
+
 @pytest.mark.parametrize("given", [{"nodes": 1}, {"gpus": 4}])
 def test_other_workers_have_one_interface(given: dict[str, Any]) -> None:
     """Those on one node, or with a part of its GPUs."""
@@ -263,21 +335,23 @@ def test_the_network_test_joins_all_networks() -> None:
 
 def test_submitted_jobs_know_the_networks() -> None:
     """From what the stack publishes; that of other pools is as it was."""
-    text = Published(pools={"fast": FAST}).text()
-    assert parse_published(text).pools["fast"].fabric == FAST.fabric
+    for pool in (FAST, A3_HIGH):
+        text = Published(pools={"fast": pool}).text()
+        assert parse_published(text).pools["fast"].fabric == pool.fabric
     claimed = replace(FAST, fabric=Fabric(resource="mrdma.google.com", claimed=8))
     assert "networks" not in Published(pools={"claimed": claimed}).text()
 
 
-def on_owners_cluster(*, again: bool = False, **cluster: Any) -> Recording:
-    """A job on two A3 Mega nodes of the sample's existing cluster, with these keys of it."""
+def on_owners_cluster(
+    *, again: bool = False, pool: Any = POOL | {"gpuDirect": "tcpxo"}, **cluster: Any
+) -> Recording:
+    """A job on two A3 nodes of the sample's existing cluster, with these keys of it."""
     values = values_of("on-gke")
     owners = [f"nic-{number}" for number in range(8)]
-    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
     job = {"pool": "fast", "nodes": 2, "image": "i:1", "command": ["a"]}
     changes = {
         "cluster": {**values["gpu-cluster:cluster"], "gpuNetworks": owners, **cluster},
-        "gpuPools": {"fast": {**pool, "gpuDirect": "tcpxo"}}, "workloads": {},
+        "gpuPools": {"fast": pool}, "workloads": {},
         "batch": {"jobSet": True}, "trainingJobs": {"ddp": job},
     }  # fmt: skip
     return recorded(
@@ -345,3 +419,21 @@ def test_the_owners_plugin_is_used_and_none_installed() -> None:
         "/dev/aperture_devices": "/dev/aperture_devices",
     }  # fmt: skip
     assert "source /usr/local/tcpxo/lib64/nccl-env-profile.sh;" in (container["command"][2])
+
+
+def test_the_owners_plugin_of_a3_high_has_no_script() -> None:
+    """Pods wait for the library that NCCL loads; they join the first four of the owner's networks,
+    if there are eight for A3 Mega."""
+    found = on_owners_cluster(pool=SMALL, ncclPlugin="owner", gpuDirectDaemon="v2.0.12")
+    assert not found.of(DAEMON_SET)
+    config = found.one(NODE_POOL, "fast").inputs["networkConfig"]
+    assert len(config["additionalNodeNetworkConfigs"]) == 4
+    worker = found.one(JOB_SET, "ddp").inputs["spec"]["replicatedJobs"][0]["template"]["spec"]
+    pod = worker["template"]["spec"]
+    assert pod["initContainers"][0]["image"].endswith("/gpudirect-tcpx/tcpgpudmarxd-dev:v2.0.12")
+    host = {item["name"]: item["hostPath"]["path"] for item in pod["volumes"]
+            if "hostPath" in item}  # fmt: skip
+    assert host["nccl-plugin"] == "/home/kubernetes/bin/nvidia"
+    assert host["nccl-plugin-installed"] == "/home/kubernetes/bin/nvidia/lib64/libnccl-net.so"
+    assert len(json.loads(worker["template"]["metadata"]["annotations"][
+        "networking.gke.io/interfaces"])) == 5  # fmt: skip

@@ -147,12 +147,17 @@ def test_a_pool_with_drivers_of_its_own_keeps_every_rule(stack: str, pool: dict[
     }
 
 
-def test_a_job_with_tcpxo_needs_the_documented_exemptions_and_no_others() -> None:
+@pytest.mark.parametrize(
+    ("machine", "direct"), [("a3-megagpu-8g", "tcpxo"), ("a3-highgpu-8g", "tcpx")]
+)
+def test_a_job_with_a_daemon_needs_the_documented_exemptions_and_no_others(
+    machine: str, direct: str
+) -> None:
     """For the capability and the directories of the daemon; the stack's own pods have theirs."""
-    pool = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"], "maxNodes": 2}
+    pool = {"machineType": machine, "zones": ["us-central1-a"], "maxNodes": 2}
     job = {"pool": "fast", "nodes": 2, "image": "i:1", "command": ["a"], "namespace": "training"}
     values = values_of("train-gke") | {
-        "gpu-cluster:gpuPools": {"fast": {**pool, "gpuDirect": "tcpxo"}},
+        "gpu-cluster:gpuPools": {"fast": {**pool, "gpuDirect": direct}},
         "gpu-cluster:workloads": {},
         "gpu-cluster:namespaces": {"training": {"podSecurity": "privileged"}},
         "gpu-cluster:batch": {"jobSet": True},
