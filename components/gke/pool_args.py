@@ -841,11 +841,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if "flex-start" in self.order:
             feature = "flex-start-queued" if self.queued else "flex-start"
             needs["capacityType", "flex-start"] = catalog.FIRST_VERSIONS[feature]
-        # That of tcpx is the machine type's own.
-        if feature := {"rdma": "managed-dranet", "tcpxo": "gpudirect-tcpxo"}.get(
-            self.gpu_direct or ""
-        ):
-            needs["gpuDirect", str(self.gpu_direct)] = catalog.FIRST_VERSIONS[feature]
+        if self.gpu_direct and self.gpu_direct != "tcpx":  # which its machine type needs anyway
+            feature = "managed-dranet" if self.gpu_direct == "rdma" else "gpudirect-tcpxo"
+            needs["gpuDirect", self.gpu_direct] = catalog.FIRST_VERSIONS[feature]
         if self.device_plugin == "dra":
             needs["devicePlugin", "dra"] = catalog.FIRST_VERSIONS["dra"]
             if self.min_nodes < self.max_nodes and self.gpu_model.name not in catalog.DRA_NAMES:

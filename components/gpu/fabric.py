@@ -81,8 +81,9 @@ _OVER_TCP: Mapping[str, _OverTcp] = {
         variables=[f"NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY={names.APERTURE_DEVICES}"],
         devices=["/dev/dmabuf_import_helper"],
     ),
-    # Google's pods share the node's /run/tcpx, and workers have it as /tmp; those with the host's
-    # network an emptyDir (nccl-test.yaml). Workers may run as another user than the daemon.
+    # Google's pods share the node's /run/tcpx, or an emptyDir (nccl-test.yaml), and workers have it
+    # as /tmp. They may run as another user than the daemon, and NCCL fails if it cannot connect to
+    # get_gpu_fd_* there (google/nccl-plugin-gpudirecttcpx, src/gpu/rx_pool.cu).
     "tcpx": _OverTcp(
         command=[
             "/bin/bash",

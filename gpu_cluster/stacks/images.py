@@ -62,7 +62,7 @@ def references(settings: Settings[Any]) -> Iterator[str]:
         yield images.DCGM_EXPORTER.reference
     if isinstance(settings.own, GkeSettings):
         own = getattr(settings.own.cluster, "nccl_plugin", "stack") == "stack"
-        directs = {pool.args.gpu_direct for pool in settings.own.pools.values()} - {None}
+        directs = {pool.args.gpu_direct or "" for pool in settings.own.pools.values()} - {""}
         for direct in directs if own else ():
             yield images.PAUSE.reference
             yield images.NCCL_PLUGINS[direct].reference

@@ -298,8 +298,8 @@ def _variable(container: Object, name: str) -> str:
     """Of the container, or of its program as an argument of `env`."""
     given = {item["name"]: str(item.get("value", "")) for item in container.get("env") or ()}
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    as_words = [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
-    return as_words[-1] if as_words else given.get(name, "")
+    found = [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+    return found[-1] if found and found[-1] != f"$({name})" else given.get(name, "")
 
 
 def _paths(annotation: str) -> set[str]:
