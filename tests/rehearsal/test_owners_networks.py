@@ -1,4 +1,4 @@
-"""GPUDirect-TCPXO on a GKE cluster whose owner made the networks: jobs use them, by their names."""
+"""GPUDirect over TCP on a GKE cluster whose owner made the networks: jobs use them, by their names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.files import EXAMPLES
 from tests.rehearsal.own_stacks import folder_of
-from tests.rehearsal.test_tcpxo import two_machines
+from tests.rehearsal.test_tcpxo import two_a3_high, two_machines
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
 NAMES = [f"h100-{number}" for number in range(8)]
@@ -21,13 +21,14 @@ NAMES = [f"h100-{number}" for number in range(8)]
 
 def google_objects(*, plugin: str) -> list[dict[str, Any]]:
     """What an owner applies: Google's installer of this release, and its device injector."""
+    kind = "tcpxo" if plugin.startswith("v1.") else "tcpx"
+    prepare = "modprobe import-helper; mkdir /dev/aperture_devices; " * (kind == "tcpxo")
     host = [("library-dir-host", "/home/kubernetes/bin"), ("var-lib", "/var/lib")]
     injected = [("dev", "/dev"), ("nri", "/var/run/nri")]
     return [
-        daemon_set("nccl-tcpxo-installer", host,
+        daemon_set(f"nccl-{kind}-installer", host,
                    f"e.example/nccl-plugin-gpudirecttcpx-dev:{plugin}",
-                   "modprobe import-helper; mkdir /dev/aperture_devices; "
-                   "cp -r /var/lib/tcpxo/lib64/. /usr/local/nvidia/lib64"),
+                   f"{prepare}cp -r /var/lib/{kind}/lib64/. /usr/local/nvidia/lib64"),
         daemon_set("device-injector", injected, "e.example/nri-device-injector:1"),
     ]  # fmt: skip
 
@@ -40,7 +41,12 @@ def daemon_set(
     pause = {"name": "pause", "image": "registry.k8s.io/pause:3.10"}
     pod: dict[str, Any] = {
         "hostNetwork": True, "hostPID": True, "tolerations": [{"operator": "Exists"}],
-        "nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{
+                "key": "cloud.google.com/gke-accelerator", "operator": "In",
+                "values": ["nvidia-h100-mega-80gb", "nvidia-h100-80gb"],
+            }]}]
+        }}},
         "volumes": [{"name": key, "hostPath": {"path": path}} for key, path in paths],
         "containers": [pause if install else container],
         **({"initContainers": [container]} if install else {}),
@@ -80,14 +86,16 @@ def inventory(*, objects: list[dict[str, Any]], several: bool = True) -> dict[st
 
 
 @contextmanager
-def rehearsed(folder: Path, document: dict[str, Any], **cluster: Any) -> Iterator[Rehearsal]:
+def rehearsed(
+    folder: Path, document: dict[str, Any], machines: Any = two_machines, **cluster: Any
+) -> Iterator[Rehearsal]:
     """A job on two machines of the cluster that the inventory `document` describes."""
     text = (EXAMPLES / "Pulumi.on-gke.yaml").read_text()
     stack = yaml.safe_load(text)
     reached = dict(stack["config"]["gpu-cluster:cluster"])
     for key in ("endpoint", "certificateAuthority"):
         del reached[key]
-    two_machines(stack["config"])
+    machines(stack["config"])
     stack["config"]["gpu-cluster:cluster"] = {**reached, "gpuNetworks": NAMES, **cluster}
     (folder / "on-gke.yaml").write_text(yaml.safe_dump(document))
     source = folder_of("on-gke", folder, yaml.safe_dump(stack))
@@ -100,14 +108,19 @@ OWNER = {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"}
 
 
 @pytest.mark.parametrize(
-    ("cluster", "objects"),
-    [({}, []), (OWNER, google_objects(plugin="v1.0.16"))], ids=["stack", "owner"],
+    ("machines", "cluster", "objects"),
+    [
+        (two_machines, {}, []), (two_machines, OWNER, google_objects(plugin="v1.0.16")),
+        (two_a3_high, {"gpuNetworks": NAMES[:4], "ncclPlugin": "owner",
+                       "gpuDirectDaemon": "v2.0.12"}, google_objects(plugin="v3.1.9")),
+    ],
+    ids=["stack", "owner", "tcpx"],
 )  # fmt: skip
 def test_a_job_joins_the_owners_networks(
-    tmp_path: Path, cluster: dict[str, Any], objects: list[dict[str, Any]]
+    tmp_path: Path, machines: Any, cluster: dict[str, Any], objects: list[dict[str, Any]]
 ) -> None:
     """From no node to two and back; a second up changes nothing, and the cluster is as it was."""
-    with rehearsed(tmp_path, inventory(objects=objects), **cluster) as rehearsal:
+    with rehearsed(tmp_path, inventory(objects=objects), machines, **cluster) as rehearsal:
         assert rehearsal.run_until_ready(), rehearsal.failures
         rehearsal.teardown()
         assert rehearsal.failures == []
