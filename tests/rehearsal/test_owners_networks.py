@@ -1,4 +1,4 @@
-"""GPUDirect over TCP on a GKE cluster whose owner made the networks: jobs use them, by their names."""
+"""GPUDirect over TCP on a GKE cluster whose owner made the networks: jobs use them by name."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

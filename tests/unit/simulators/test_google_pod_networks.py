@@ -170,6 +170,22 @@ def test_wrong_interfaces_of_a_pool_are_refused(
         networked(2, within=within, **changes)
 
 
+@pytest.mark.parametrize(
+    ("version", "refused"),
+    [("1.34.4-gke.1200000", True), ("1.34.5-gke.1153000", False), ("1.35.1-gke.1", True),
+     ("1.36.0-gke.1", False)],
+)  # fmt: skip
+def test_old_patches_have_no_a3_high(version: str, refused: bool) -> None:
+    """GKE refuses the pool, whatever its interfaces; A3 Mega is in all."""
+    within = {**MULTI, "minMasterVersion": version}
+    networked(8, within=within)
+    if not refused:
+        networked(4, "a3-highgpu-8g", within=within)
+        return
+    with pytest.raises(Refused, match="a3-highgpu-8g is not supported in"):
+        networked(4, "a3-highgpu-8g", within=within)
+
+
 def test_several_networks_are_turned_on_in_place_and_off_only_if_no_pool_has_any() -> None:
     """With the kinds of objects that pods' networks need."""
     stack = GoogleStack()
