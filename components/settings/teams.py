@@ -45,18 +45,23 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
     these, in a group with the team's name; on an existing cluster, whose owner may have put others
     into groups, only those that are IAM principals."""
     path = f"{NAMESPACE}:cluster"
-    cluster, principals = decode(path, kind, value), _principals(kind, teams)
+    principals, refusals, users = _principals(kind, teams), Refusals(), dict[str, Any]()
+    members = {name: {"principals": arns} for name, arns in principals.items() if arns}
+    with refusals:
+        cluster = decode(path, kind, value)
+    with refusals:
+        if members:
+            entry = get_args(type_hints(kind)["users"])[1]
+            users.update(decode_map((path, "users"), entry, members))
+    if refusals:
+        raise in_team(refusals.first(), kind, teams)
     for name in principals:
         if name in cluster.users:
             raise refuse((PATH, name))(
                 "is also a group of cluster.users, and every team is a group; choose another name"
             )
-    members = {name: {"principals": arns} for name, arns in principals.items() if arns}
     try:
-        users = dict(getattr(cluster, "users", {}))
-        if members:
-            entry = get_args(type_hints(kind)["users"])[1]
-            users |= decode_map((path, "users"), entry, members)
+        users = {**getattr(cluster, "users", {}), **users}
         _check_people(teams, users)
         return at(path, replace, cluster, users=users) if members else cluster
     except Refusal as refusal:
