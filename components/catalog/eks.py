@@ -77,6 +77,15 @@ AUTO_MODE_FAMILIES: Final = frozenset(
 )  # fmt: skip
 """Instance families that EKS Auto Mode launches, except the sizes nano, micro and small
 (awsdocs/amazon-eks-user-guide 06faff1, automode-learn-instances.adoc, read 2026-11-24)."""
+KARPENTER_CLAIM_FAMILIES: Final = frozenset(
+    (
+        "g4dn", "g5", "g5g", "g6", "gr6", "g6e", "p3dn", "p4d", "p4de", "p5", "p5e", "p5en",
+        "p6-b200", "p6-b300",
+    )
+)  # fmt: skip
+"""Families of whose types `images.KARPENTER` knows the GPUs before a node has started, so that it
+starts one for a claim (aws/karpenter-provider-aws 1.15.0, pkg/providers/drametadata, read
+2026-11-30). g6f and gr6f are there too, and were removed in 1.15.2, which adds g7 and g7e."""
 REGIONS: Final = (
     "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2",
     "ap-northeast-3", "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2",

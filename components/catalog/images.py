@@ -208,10 +208,10 @@ which stores v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.m
 
 KARPENTER: Final = Image(
     repository="public.ecr.aws/karpenter/controller",
-    tag="1.14.3",
-    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy; its chart's "
-    "newest public copy has the digest of 1.14.1",
-    read="2026-10-23",
+    tag="1.15.0",
+    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy, which lacks "
+    "a module that 1.15.1 and 1.15.2 need, so that rehearsals cannot run these",
+    read="2026-11-30",
 )
 """Karpenter's controller for AWS. Its definitions (components/crds) belong to this version."""
 

@@ -1,7 +1,7 @@
 """Karpenter for an EKS cluster: the controller that launches instances for the stack's pools.
 
-Objects and permissions follow the chart of aws/karpenter-provider-aws 1.14.3 (charts/karpenter,
-read 2026-11-24), without capacity buffers and DRA, which are off.
+Objects and permissions follow the chart of aws/karpenter-provider-aws 1.15.0 (charts/karpenter,
+read 2026-11-30), without capacity buffers, which are off.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,6 +33,9 @@ _GATES = (
     "ReservedCapacity", "SpotToSpotConsolidation", "NodeRepair", "NodeOverlay", "StaticCapacity",
     "CapacityBuffer",
 )  # fmt: skip
+CLAIMS = "DRANVIDIAGPU"
+"""AWS's own gate, alpha in 1.15: Karpenter knows the devices that NVIDIA's DRA driver publishes on
+an instance type (karpenter.sh/docs/tasks/dra, read 2026-11-30)."""
 _METRICS, _HEALTH = 8080, 8081
 
 
@@ -156,7 +159,9 @@ CLUSTER_RULES: list[PolicyRuleArgsDict] = [
         *_READ,
     ),
     _rule("apps", ["daemonsets", "deployments", "replicasets", "statefulsets"], *_READ),
+    _rule("autoscaling.k8s.io", ["verticalpodautoscalers"], *_READ),
     _rule("policy", ["poddisruptionbudgets"], *_READ),
+    _rule("resource.k8s.io", ["deviceclasses", "resourceclaims", "resourceslices"], *_READ),
     _rule("storage.k8s.io", ["csinodes", "storageclasses", "volumeattachments"], *_READ),
     _rule("", ["events"], "create", "patch"),
     _rule("", ["nodes"], "patch", "delete", "update"),
@@ -194,6 +199,12 @@ def _environment(
         # Pods cannot reach the instance metadata, which it would read otherwise.
         "AWS_REGION": region,
         "FEATURE_GATES": ",".join(f"{gate}={str(gate in on).lower()}" for gate in _GATES),
+        # Its chart sets both together: by default, it ignores pods with claims.
+        **(
+            {"AWS_FEATURE_GATES": f"{CLAIMS}=true", "IGNORE_DRA_REQUESTS": "false"}
+            if CLAIMS in on
+            else {}
+        ),
         "LOG_LEVEL": args.log_level,
         "METRICS_PORT": str(_METRICS),
         "HEALTH_PROBE_PORT": str(_HEALTH),

@@ -21,7 +21,7 @@ _DURATION = Annotated[
         "a duration such as 90s, 10m or 1h30m, or Never", re.compile(r"(?:[0-9]+[smh])+|Never")
     ),
 ]
-"""A duration as NodePool's definition accepts it (`karpenter.sh_nodepools.yaml`, 1.14.3)."""
+"""A duration as NodePool's definition accepts it (`karpenter.sh_nodepools.yaml`, 1.15.0)."""
 SYSTEM_NODES = "gpu-cluster-system"
 """The name of the NodePool for system nodes beyond the fixed ones."""
 _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
@@ -36,7 +36,7 @@ _RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
     ),
 }
 """Scaler -> tag keys that it sets on instances itself, and refuses in a node class: the
-EC2NodeClass of Karpenter 1.14.3 (components/crds); eks/latest/userguide/create-node-class.html and
+EC2NodeClass of Karpenter 1.15.0 (components/crds); eks/latest/userguide/create-node-class.html and
 the tags of AWS's policies for Auto Mode, auto-learn-iam.html (read 2026-11-24)."""
 AUTO_MODE_HOURS = 480
 """The maximum `expireAfter` of an Auto Mode NodePool, in hours: with the terminationGracePeriod, by
@@ -45,7 +45,7 @@ eks/latest/userguide/create-node-pool.html; read 2026-11-24)."""
 
 MAX_CLASS_DISK_GIB = 59000
 MAX_CLASS_SUBNETS = 30
-"""Maxima of a node class (EC2NodeClass of Karpenter 1.14.3, components/crds; Auto Mode's NodeClass
+"""Maxima of a node class (EC2NodeClass of Karpenter 1.15.0, components/crds; Auto Mode's NodeClass
 has the same: eks/latest/userguide/create-node-class.html)."""
 
 

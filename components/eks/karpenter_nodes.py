@@ -10,7 +10,7 @@ from . import auto_nodes
 from .cluster_args import EksClusterArgs
 from .ec2_node_class import Site, cpu_nodes, gpu_nodes, system_nodes
 from .existing_cluster import AnyEksCluster
-from .karpenter import Karpenter
+from .karpenter import CLAIMS, Karpenter
 from .karpenter_pool import EksKarpenterPool, Nodes
 from .placement_group import placement_groups
 from .settings import EksSettings
@@ -124,5 +124,6 @@ def gates(settings: EksSettings, *, repair: bool) -> list[str]:
         "NodeRepair": repair,
         "StaticCapacity": any(pool.args.min_nodes for pool in pools)
         or any(pool.min_nodes for pool in cpu_pools),
+        CLAIMS: any(pool.pool.device_class for pool in pools),
     }
     return [gate for gate, on in needed.items() if on]

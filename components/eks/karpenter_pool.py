@@ -1,6 +1,6 @@
 """Pools whose nodes Karpenter or EKS Auto Mode launches: NodePools with a node class.
 
-The definitions that both share are those of Karpenter 1.14.3 (components/crds).
+The definitions that both share are those of Karpenter 1.15.0 (components/crds).
 """
 
 import math

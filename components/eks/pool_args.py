@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from annotated_types import Ge, Interval, Len
 
 from ..catalog import eks as catalog
-from ..catalog import images, room
 from ..catalog import kubernetes as names
+from ..catalog import room
 from ..catalog.accelerators import GPUS
 from ..catalog.bad_releases import harm
 from ..cluster import (
@@ -94,10 +94,6 @@ _NO_GROUP = "it replaces nodes one by one instead of node groups"
 _MOVES = "it starts, replaces and consolidates nodes wherever it finds room"
 _NO_ASG = "it launches instances without an Auto Scaling group, which the warm pool belongs to"
 _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
-_NO_CLAIMS = (
-    "it starts nodes for pods with ResourceClaims (dra) from 1.15 on, behind a feature gate, and "
-    f"is {images.KARPENTER.tag} here"
-)
 _CLAIMS_SINCE = "1.34"
 """The first Kubernetes version with resource.k8s.io/v1."""
 _GROWS_SINCE = "1.35"
@@ -307,14 +303,14 @@ class EksGpuNodeGroupArgs(Checked):
     device_plugin: Annotated[
         Literal["nvidia", "dra", "none"],
         Sent("DaemonSet spec.template.spec.affinity"),
-        NotWith("karpenter", _NO_CLAIMS, but=("none",)),
         NotWith("auto-mode", "NVIDIA's is part of its image"),
     ] = "nvidia"
     """Which device plugin runs: NVIDIA's, in a DaemonSet of this stack or, with os `bottlerocket`,
     as a service of the host (`nvidia`), or one that you install (`none`), such as NVIDIA's GPU
     Operator's; or NVIDIA's DRA driver in a DaemonSet of this stack (`dra`), from which pods get
     GPUs by ResourceClaims. The driver and the container toolkit are in the image. `dra` needs
-    Kubernetes 1.34 or newer, os `al2023`, and `minNodes` of 1 or more (of `maxNodes` on 1.34)."""
+    Kubernetes 1.34 or newer, os `al2023`, and with Cluster Autoscaler `minNodes` of 1 or more (of
+    `maxNodes` on 1.34)."""
     sharing: Annotated[
         EksSharingArgs | None,
         NotWith("auto-mode", "the device plugin in its image gives whole GPUs only"),
@@ -641,7 +637,8 @@ class EksGpuNodeGroupArgs(Checked):
     @collected
     def _check_claims(self, cluster: AnyEksClusterArgs) -> Iterator[Refusal]:
         """docs.aws.amazon.com/eks/latest/userguide/device-management-nvidia-dra-device-plugin.html
-        and the sources of Cluster Autoscaler 1.36.1, read 2026-11-29."""
+        and the sources of Cluster Autoscaler 1.36.1, read 2026-11-29; for Karpenter
+        karpenter.sh/docs/tasks/dra, read 2026-11-30."""
         if self.device_plugin != "dra":
             return
         if cluster.version < _CLAIMS_SINCE:
@@ -650,7 +647,8 @@ class EksGpuNodeGroupArgs(Checked):
                 f"{cluster.version}",
                 remedy="raise that, or set devicePlugin: nvidia",
             )
-        if self.fallback or self.capacity_type == "capacity-block":
+        row = SCALERS[cluster.scaler]
+        if row.node_groups and (self.fallback or self.capacity_type == "capacity-block"):
             yield refuse("devicePlugin")(
                 f"dra is not possible with {'fallback' if self.fallback else 'a Capacity Block'}, "
                 "whose node groups start from zero nodes: Cluster Autoscaler does not know which "
@@ -658,7 +656,7 @@ class EksGpuNodeGroupArgs(Checked):
                 remedy="set devicePlugin: nvidia",
             )
             return
-        grows = SCALERS[cluster.scaler].node_groups and self.min_nodes < self.max_nodes
+        grows = row.node_groups and self.min_nodes < self.max_nodes
         # cloudprovider/aws builds the template of an empty group without ResourceSlices
         # (kubernetes/autoscaler issue 7799). Before 1.35, processors/customresources compares a new
         # node with that template even if the group has others, which are the template from then on.
@@ -673,6 +671,16 @@ class EksGpuNodeGroupArgs(Checked):
                 "is not possible with devicePlugin dra: Cluster Autoscaler does not know which "
                 "devices the first node of a group has",
                 remedy="set it to 1 or more, or set devicePlugin: nvidia",
+            )
+        kinds = dict.fromkeys(kind for choice in self.choices for kind in choice.instance_types)
+        known = catalog.KARPENTER_CLAIM_FAMILIES
+        unknown = [kind for kind in kinds if kind.partition(".")[0] not in known]
+        if row.launches and unknown and self.min_nodes < self.max_nodes:
+            yield refuse("devicePlugin")(
+                f"dra is not possible with {', '.join(unknown)} and cluster.scaler karpenter: "
+                "Karpenter does not know their GPUs before a node has started; it knows those of "
+                f"{', '.join(sorted(known))}",
+                remedy="choose such types, set minNodes to maxNodes, or set devicePlugin: nvidia",
             )
         if self.os == "bottlerocket":
             yield refuse("devicePlugin")(

@@ -24,7 +24,7 @@ NodeLabels = Mapping[
 """Labels that users may set and that kubelets accept."""
 _OF_KARPENTER = re.compile(r"[^/]*karpenter[.](?:sh|k8s[.]aws)/.*")
 """Keys that a NodePool's definition refuses (`label domain "karpenter.sh" is restricted`), except
-some that Karpenter sets itself (Karpenter 1.14.3, components/crds)."""
+some that Karpenter sets itself (Karpenter 1.15.0, components/crds)."""
 
 
 @collected

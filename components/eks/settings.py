@@ -300,6 +300,7 @@ def check_existing(
         for key, value, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),
             ("sharing", getattr(pool, "sharing", None), "NodeOverlay"),
+            ("devicePlugin", getattr(pool, "device_plugin", None) == "dra", "DRANVIDIAGPU"),
         ):
             if value:
                 raise refuse((path, key))(

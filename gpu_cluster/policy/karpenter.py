@@ -1,6 +1,6 @@
 """Pools whose nodes Karpenter or EKS Auto Mode starts.
 
-The fields are those of Karpenter 1.14.3 (components/crds) and of Auto Mode's NodeClass
+The fields are those of Karpenter 1.15.0 (components/crds) and of Auto Mode's NodeClass
 (components/eks/auto_nodes.py names the page).
 """
 
@@ -148,7 +148,7 @@ def nodes_private(resource: Resource) -> Iterator[str]:
 
 
 def instance_metadata(resource: Resource, *, hops: float) -> Iterator[str]:
-    """Pods cannot get the node's role. Defaults of the EC2NodeClass of Karpenter 1.14.3: IMDSv2,
+    """Pods cannot get the node's role. Defaults of the EC2NodeClass of Karpenter 1.15.0: IMDSv2,
     one hop (components/crds)."""
     options = get(resource.props, "spec", "metadataOptions")
     if resource.type != EC2_NODE_CLASS or get(options, "httpEndpoint") == "disabled":

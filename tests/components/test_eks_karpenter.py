@@ -186,6 +186,15 @@ def test_features_in_alpha_are_off_unless_a_pool_needs_them(stack: Recording) ->
     assert set(objects(always, "NodePool")) == {"train-gpu-static", "gpu-cluster-system"}
 
 
+def test_a_pool_whose_gpus_pods_claim_turns_on_what_karpenter_needs_for_them() -> None:
+    """The gate of AWS's provider, and that it does not ignore such pods; nothing otherwise."""
+    claimed = EksGpuNodeGroupArgs(instance_types=["g6.xlarge"], device_plugin="dra")
+    found = environment(launched(TRAIN, claimed))
+    assert found["AWS_FEATURE_GATES"] == "DRANVIDIAGPU=true"
+    assert found["IGNORE_DRA_REQUESTS"] == "false"
+    assert not {"AWS_FEATURE_GATES", "IGNORE_DRA_REQUESTS"} & set(environment(launched()))
+
+
 def test_a_reservation_is_named_by_its_id() -> None:
     """Nodes come out of it, and not from elsewhere once it is used up."""
     stack = launched(

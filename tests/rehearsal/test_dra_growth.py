@@ -1,5 +1,5 @@
-"""Pools that grow for pods with claims: on GKE from no node, on EKS from one; and one mistake at a
-time."""
+"""Pools that grow for pods with claims: on GKE and with Karpenter from no node, with Cluster
+Autoscaler on EKS from one; and one mistake at a time."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -31,6 +31,17 @@ def on_eks(config: dict[str, Any]) -> None:
     workloads["second"] = dict(workloads["sample-gpu-job"])
 
 
+def with_karpenter(config: dict[str, Any]) -> None:
+    """The same jobs, and no node before them. Another pool has the device plugin, and its one node
+    starts for the pod with which a rehearsal tries each pool."""
+    on_eks(config)
+    cluster, pools = config["gpu-cluster:cluster"], config["gpu-cluster:gpuPools"]
+    del cluster["autoscaler"], pools["train-gpu"]["minNodes"]
+    cluster["scaler"] = "karpenter"
+    pools["plugin"] = {"instanceTypes": ["g4dn.2xlarge"], "maxNodes": 1}
+    config["gpu-cluster:workloads"]["second"]["gpuSelector"] = {"product": "T4"}
+
+
 def two_jobs(config: dict[str, Any]) -> None:
     """Two jobs on a pool of one T4 a node, which starts without nodes."""
     pool, workloads = config["gpu-cluster:gpuPools"]["train-gpu"], config["gpu-cluster:workloads"]
@@ -40,7 +51,8 @@ def two_jobs(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "change", "started"), [("train-gke", two_jobs, 2), ("train", on_eks, 1)]
+    ("stack", "change", "started"),
+    [("train-gke", two_jobs, 2), ("train", on_eks, 1), ("train", with_karpenter, 3)],
 )
 def test_jobs_claim_gpus_of_nodes_that_start_for_them(
     stack: str, change: Callable[[dict[str, Any]], None], started: int, tmp_path: Path

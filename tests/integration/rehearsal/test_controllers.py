@@ -200,7 +200,7 @@ def test_karpenter_and_its_replica_may_end_together(tmp_path: Path) -> None:
     log = EventLog()
     followed = Controllers(tmp_path, plane, processes, network, ClusterCache(log), log)
     for uid, kind in (("leader", controllers._Karpenter), ("replica", controllers._StandBy)):
-        made = pod("public.ecr.aws/karpenter/controller:1.14.3")
+        made = pod("public.ecr.aws/karpenter/controller:1.15.0")
         made["metadata"] = {"name": uid, "namespace": "kube-system"}
         followed._simulated[uid] = kind(
             made, "10.1.0.1", tmp_path, plane, processes, tmp_path, lambda: None

@@ -146,6 +146,7 @@ def _group(
         attempts=tuple(attempts := account.attempts.get(name, [])),
         refused=_refused(attempts, _values(spec, "karpenter.sh/capacity-type")),
         gpus=gpus,
+        gpu_model=row.gpu_model or "",
         efa_fault=why_silent(account, launched[0].launch_data) if launched else "",
         machines=tuple(
             Machine(
