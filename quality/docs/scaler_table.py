@@ -128,8 +128,8 @@ def claims() -> Iterator[Sequence[str]]:
 
 
 def _claimed(scaler: Scaler) -> Mapping[str, Any]:
-    """The changes of a pool whose pods claim their GPUs; its size is fixed where it has one."""
-    size = {"gpuPools.minNodes": 4} if scaler.limit else {}
+    """The changes of a pool whose pods claim their GPUs; its size is fixed where it must be."""
+    size = {"gpuPools.minNodes": 4} if scaler.node_groups else {}
     return {"gpuPools.devicePlugin": "dra", **size}
 
 

@@ -151,3 +151,34 @@ def test_one_wrong_thing_about_claims_is_named(rehearse: Rehearse, mistake: str)
     mutation, words = MISTAKES[mistake]
     rehearsal = rehearse(configured(two_jobs), mutation, stack="train-gke", deadline=60)
     assert any(words in line for line in said(rehearsal)), said(rehearsal)
+
+
+WITH_KARPENTER: dict[str, tuple[Mutation, str]] = {
+    "Karpenter that ignores pods with claims": (
+        changed(
+            "kubernetes:apps/v1:Deployment",
+            'for container in props["spec"]["template"]["spec"]["containers"]:\n'
+            '    container["env"] = [\n'
+            '        item for item in container["env"] if item["name"] != "IGNORE_DRA_REQUESTS"\n'
+            '    ]',
+            name="karpenter",
+        ),
+        "pod has Dynamic Resource Allocation requirements that are not yet supported",
+    ),
+    "a product that the GPU is not": (
+        _select("device.attributes['gpu.nvidia.com'].productName.contains('H100')"),
+        "Karpenter says: Failed to schedule pod",
+    ),
+    "no driver on the nodes": (
+        MISTAKES["no driver on the nodes"][0],
+        f"DaemonSet kube-system/{DRIVER} does not select it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", WITH_KARPENTER)
+def test_what_karpenter_lacks_for_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
+    """Each by its own words."""
+    mutation, words = WITH_KARPENTER[mistake]
+    rehearsal = rehearse(configured(with_karpenter), mutation, stack="train", deadline=120)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)

@@ -215,9 +215,23 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         )
     message = condition(pod, "PodScheduled").get("message", "nothing yet")
     return Diagnosis(
-        message=f"{start} waits for a node; the scheduler says: {message}{_no_disk(pod, snapshot)}",
+        message=f"{start} waits for a node; the scheduler says: {message}{_no_disk(pod, snapshot)}"
+        f"{_no_instance(pod, group, snapshot)}",
         permanent=False,
     )
+
+
+def _no_instance(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> str:
+    """Why Karpenter launches no instance for the pod, if it does so for the group."""
+    said = [
+        event["message"]
+        for event in snapshot.events
+        if group.machines is not None
+        and event.get("reason") == "FailedScheduling"
+        and (event.get("source") or {}).get("component") == "karpenter"
+        and event["involvedObject"].get("uid") == pod["metadata"]["uid"]
+    ]
+    return f"; Karpenter says: {said[-1]}" if said else ""
 
 
 def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:

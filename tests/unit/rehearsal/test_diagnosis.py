@@ -212,6 +212,26 @@ def test_a_pool_that_can_grow_is_waited_for() -> None:
     assert not found.permanent
 
 
+def test_the_words_of_karpenter_are_passed_on_where_it_launches_the_instances() -> None:
+    """Those about the pod, and of no other component; a stand-in's say nothing about a cloud."""
+    waiting = pod()
+    waiting["metadata"]["uid"] = "uid-1"
+    events = [
+        {
+            "reason": "FailedScheduling",
+            "message": f"{component} on {uid}",
+            "source": {"component": component},
+            "involvedObject": {"uid": uid},
+        }
+        for component, uid in (
+            ("karpenter", "uid-1"), ("karpenter", "uid-2"), ("default-scheduler", "uid-1"),
+        )
+    ]  # fmt: skip
+    found = diagnosis(waiting, group(machines=()), events=events)
+    assert found.message.endswith("; Karpenter says: karpenter on uid-1")
+    assert "Karpenter" not in diagnosis(waiting, group(), events=events).message
+
+
 def test_a_claim_for_which_no_disk_is_made_is_named() -> None:
     """In the controller's words, which say why; other claims' are nobody's business."""
     waiting = pod()
