@@ -1,6 +1,6 @@
 """GPUDirect over TCP on a GKE cluster whose owner made the networks: jobs use them by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
-from gpu_cluster.stacks.definition.files import EXAMPLES
 from tests.rehearsal.own_stacks import folder_of
-from tests.rehearsal.test_tcpxo import two_a3_high, two_machines
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
-NAMES = [f"h100-{number}" for number in range(8)]
+STACK = "on-gke-tcpxo"
 
 
 def google_objects(*, plugin: str) -> list[dict[str, Any]]:
@@ -60,47 +58,25 @@ def daemon_set(
 
 
 def inventory(*, objects: list[dict[str, Any]], several: bool = True) -> dict[str, Any]:
-    """The sample's cluster, with eight networks for GPUs and their objects."""
-    document: dict[str, Any] = yaml.safe_load((INVENTORIES / "on-gke.yaml").read_text())
-    place = {"project": "my-project", "region": "us-central1", "ranges": {}, "out": "none"}
-    document["subnetworks"] += [
-        {**place, "vpc": f"vpc-{name}", "name": f"sub-{name}", "internal": True,
-         "cidr": f"192.168.{position}.0/24"}
-        for position, name in enumerate(NAMES)
-    ]  # fmt: skip
+    """The example's cluster, or the same without several networks, with more objects."""
+    document: dict[str, Any] = yaml.safe_load((INVENTORIES / f"{STACK}.yaml").read_text())
     document["cluster"]["multiNetworking"] = several
-    version = {"apiVersion": "networking.gke.io/v1"}
-    reference = {"group": "networking.gke.io", "kind": "GKENetworkParamSet"}
-    made = [
-        item
-        for name in NAMES
-        for item in (
-            {**version, "kind": "GKENetworkParamSet", "metadata": {"name": f"p-{name}"},
-             "spec": {"vpc": f"vpc-{name}", "vpcSubnet": f"sub-{name}", "deviceMode": "NetDevice"}},
-            {**version, "kind": "Network", "metadata": {"name": name},
-             "spec": {"type": "Device", "parametersRef": {**reference, "name": f"p-{name}"}}},
-        )
-    ]  # fmt: skip
-    document["objects"] += [*(made if several else []), *objects]
+    document["objects"] = [*(document["objects"] if several else []), *objects]
     return document
 
 
 @contextmanager
 def rehearsed(
-    folder: Path, document: dict[str, Any], machines: Any = two_machines, **cluster: Any
+    folder: Path, document: dict[str, Any], pool: Mapping[str, str] | None = None, **cluster: Any
 ) -> Iterator[Rehearsal]:
-    """A job on two machines of the cluster that the inventory `document` describes."""
-    text = (EXAMPLES / "Pulumi.on-gke.yaml").read_text()
-    stack = yaml.safe_load(text)
-    reached = dict(stack["config"]["gpu-cluster:cluster"])
-    for key in ("endpoint", "certificateAuthority"):
-        del reached[key]
-    machines(stack["config"])
-    stack["config"]["gpu-cluster:cluster"] = {**reached, "gpuNetworks": NAMES, **cluster}
-    (folder / "on-gke.yaml").write_text(yaml.safe_dump(document))
-    source = folder_of("on-gke", folder, yaml.safe_dump(stack))
+    """The example's job, on its pool so changed, on the cluster that `document` describes."""
+    stack = yaml.safe_load((ROOT / "examples" / "existing" / f"Pulumi.{STACK}.yaml").read_text())
+    stack["config"]["gpu-cluster:gpuPools"]["train-gpu"] |= pool or {}
+    stack["config"]["gpu-cluster:cluster"] |= cluster
+    (folder / f"{STACK}.yaml").write_text(yaml.safe_dump(document))
+    source = folder_of(STACK, folder, yaml.safe_dump(stack))
     options = SandboxOptions(inventories=folder, job_seconds=2)
-    with Sandbox("on-gke", source=source, folder=folder / "sandbox", options=options) as sandbox:
+    with Sandbox(STACK, source=source, folder=folder / "sandbox", options=options) as sandbox:
         yield Rehearsal(sandbox=sandbox, deadline=180)
 
 
@@ -108,19 +84,20 @@ OWNER = {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"}
 
 
 @pytest.mark.parametrize(
-    ("machines", "cluster", "objects"),
+    ("pool", "cluster", "objects"),
     [
-        (two_machines, {}, []), (two_machines, OWNER, google_objects(plugin="v1.0.16")),
-        (two_a3_high, {"gpuNetworks": NAMES[:4], "ncclPlugin": "owner",
-                       "gpuDirectDaemon": "v2.0.12"}, google_objects(plugin="v3.1.9")),
+        ({}, {}, []), ({}, OWNER, google_objects(plugin="v1.0.16")),
+        ({"machineType": "a3-highgpu-8g", "gpuDirect": "tcpx"},
+         {"gpuNetworks": [f"gpu-nic-{number}" for number in range(4)], "ncclPlugin": "owner",
+          "gpuDirectDaemon": "v2.0.12"}, google_objects(plugin="v3.1.9")),
     ],
     ids=["stack", "owner", "tcpx"],
 )  # fmt: skip
 def test_a_job_joins_the_owners_networks(
-    tmp_path: Path, machines: Any, cluster: dict[str, Any], objects: list[dict[str, Any]]
+    tmp_path: Path, pool: dict[str, str], cluster: dict[str, Any], objects: list[dict[str, Any]]
 ) -> None:
     """From no node to two and back; a second up changes nothing, and the cluster is as it was."""
-    with rehearsed(tmp_path, inventory(objects=objects), machines, **cluster) as rehearsal:
+    with rehearsed(tmp_path, inventory(objects=objects), pool, **cluster) as rehearsal:
         assert rehearsal.run_until_ready(), rehearsal.failures
         rehearsal.teardown()
         assert rehearsal.failures == []
@@ -131,13 +108,13 @@ def test_a_network_that_does_not_fit_ends_the_preview(tmp_path: Path) -> None:
     """One that does not exist, by its name, and one for other pods; nothing has been created."""
     document = inventory(objects=[])
     found = {(item["kind"], item["metadata"]["name"]): item for item in document["objects"]}
-    found["Network", "h100-3"]["metadata"]["name"] = "other"
-    found["Network", "h100-5"]["spec"]["type"] = "L3"
+    found["Network", "gpu-nic-3"]["metadata"]["name"] = "other"
+    found["Network", "gpu-nic-5"]["spec"]["type"] = "L3"
     with rehearsed(tmp_path, document) as rehearsal:
         outcome = rehearsal.sandbox.engine.preview(None)
         assert not outcome.ok
-        assert any("resource 'h100-3' does not exist" in line for line in outcome.errors)
-        assert any("h100-5 is a Network of type L3" in line for line in outcome.errors)
+        assert any("resource 'gpu-nic-3' does not exist" in line for line in outcome.errors)
+        assert any("gpu-nic-5 is a Network of type L3" in line for line in outcome.errors)
         assert rehearsal.sandbox.cloud.list_resources() == []
 
 

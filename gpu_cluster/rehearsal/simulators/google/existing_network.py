@@ -1,7 +1,6 @@
 """Networks that existed before the stack, with their owners."""
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 from gpu_cluster.rehearsal.simulators.google.api.call import Call
@@ -26,9 +25,8 @@ from gpu_cluster.rehearsal.simulators.google_inventory import Networks, Subnetwo
 
 def lay_out(cloud: CloudState, nets: Networks) -> None:
     """Creates the networks; raises ApiError for impossible subnetworks."""
-    by_network = sorted(nets.subnetworks, key=_network)
-    for network, inside in groupby(by_network, key=_network):
-        _lay_out(cloud, network, list(inside))
+    for network in dict.fromkeys(map(_network, nets.subnetworks)):
+        _lay_out(cloud, network, [net for net in nets.subnetworks if _network(net) == network])
     hosts = sorted({net.project for net in nets.subnetworks} - {nets.service_project})
     for host in hosts:
         if "attachment" not in nets.missing:
