@@ -252,9 +252,9 @@ def test_an_engine_that_is_older_than_ours_is_used_only_where_ours_is_not_built(
 
 SAYS = {
     "etcd": "etcd Version: 3.6.99",
-    "kube-apiserver": "Kubernetes v1.35.99",
-    "kube-controller-manager": "Kubernetes v1.35.99",
-    "kube-scheduler": "Kubernetes v1.34.1",
+    "kube-apiserver": "Kubernetes v1.36.99",
+    "kube-controller-manager": "Kubernetes v1.36.99",
+    "kube-scheduler": "Kubernetes v1.35.4",
     "kwok": "kwok version v0.8.99 go1.99.0 (linux/amd64)",
 }
 """What a machine's own programs say of themselves; the scheduler is of another Kubernetes."""
