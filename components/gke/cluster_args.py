@@ -184,6 +184,11 @@ class GkeControlPlaneArgs(Checked):
     ] = field(default_factory=dict)
     """Labels of the cluster resource, for billing."""
 
+    @property
+    def first_version(self) -> str:
+        """The version that the cluster starts with, as far as is known."""
+        return self.version or catalog.CHANNEL_DEFAULTS[self.release_channel.upper()]
+
     @rule
     def _check_access(self) -> None:
         if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):

@@ -650,7 +650,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             warnings=[
                 *dict.fromkeys(line for choice in choices for line in choice.warnings),
                 *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
-                *self.claim_warnings(name, cluster.version or _by_default(cluster)),
+                *self.claim_warnings(
+                    name, cluster.version or getattr(cluster, "first_version", "")
+                ),
             ],
             fallback=choices if self.fallback else (),
         )
@@ -1128,13 +1130,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))
-
-
-def _by_default(cluster: AnyGkeClusterArgs) -> str:
-    """The version that a cluster without one starts with, as far as is known; else empty."""
-    if isinstance(cluster, GkeExistingClusterArgs):
-        return ""
-    return catalog.CHANNEL_DEFAULTS[cluster.release_channel.upper()]
 
 
 def _fabric_in(cluster: AnyGkeClusterArgs, fabric: Fabric | None) -> Fabric | None:

@@ -209,12 +209,15 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
         "Karpenter": ("karpenter", "sigs.k8s.io/karpenter"),
     }
     built, found = tools.programs.program("control-plane"), tools.found()
+    ran = {
+        word: on_machine.version(found[name]) if name in found else built.version(module)
+        for word, (name, module) in modules.items()
+    }
+    if emulated := sandbox.control_plane.emulated:
+        ran["Kubernetes"] += f" as {emulated}"
     return {
         "pulumi": sandbox.engine.version(),
-        **{
-            word: on_machine.version(found[name]) if name in found else built.version(module)
-            for word, (name, module) in modules.items()
-        },
+        **ran,
         **differences.versions(sandbox.event_log.events),
         **{f"{package} provider:": words for package, words in sandbox.providers.items()},
     }

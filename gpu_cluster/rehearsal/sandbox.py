@@ -5,7 +5,6 @@ There is one sandbox per folder: starting one ends an earlier one's remains ther
 
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
-from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.control_plane import keda
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.controllers import Controllers
@@ -156,7 +154,7 @@ class Sandbox:
             self.folder,
             self.processes,
             egress=network.egress,
-            minor=_minor(self.program.settings),
+            version=self.kubernetes_wanted,
         )
         self.operator = GpuOperator(lambda: self.control_plane.api, self.program.settings)
         self.operator_comes = gpu_operator(self.stack, options.inventories)
@@ -172,7 +170,9 @@ class Sandbox:
         bounds = Bounds(self.control_plane.pki)
         self._ending.callback(bounds.stop)
         self._ending.callback(self.control_plane.stop)
-        if options.prestart:
+        # A simulated cloud knows the version of a cluster that is not the stack's.
+        known = self.kubernetes_wanted or PLATFORMS[self.program.platform].cloud is None
+        if options.prestart and known:
             ahead = threading.Thread(target=self._start_ahead, name="prestart", daemon=True)
             ahead.start()
             self._ending.callback(ahead.join)
@@ -248,10 +248,11 @@ class Sandbox:
 
     @property
     def kubernetes_wanted(self) -> str:
-        """The stack's `cluster.version`; empty if the cloud chooses."""
+        """The Kubernetes version of the stack's cluster; empty if only its owner knows."""
         settings = self.program.settings
         cluster = settings.cluster if settings else None
-        return str(getattr(cluster, "version", None) or "")
+        named = getattr(cluster, "first_version", None) or getattr(cluster, "version", None)
+        return str(named or "")
 
     @property
     def cloud_api(self) -> str | None:
@@ -422,11 +423,3 @@ class Sandbox:
             "logs": str(self.folder / "logs"),
         }
         (self.folder / "sandbox.json").write_text(json.dumps(description, indent=1) + "\n")
-
-
-def _minor(settings: Settings[Any] | None) -> int:
-    """The minor of the Kubernetes version that the settings name; 0 without one."""
-    named = re.match(
-        r"v?1\.([0-9]+)", getattr(settings and settings.cluster, "version", None) or ""
-    )
-    return int(named[1]) if named else 0

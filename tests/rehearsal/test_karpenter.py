@@ -195,6 +195,11 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
         )  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
+        # The images are of the cluster's version, not of the programs that play its control plane.
+        classes = sandbox.control_plane.api.get("/apis/karpenter.k8s.aws/v1/ec2nodeclasses")
+        names = [ami["name"] for row in classes["items"] for ami in row["status"]["amis"]]
+        assert names
+        assert all("-1.35-" in name for name in names), names
         assert rehearsal.teardown(), rehearsal.failures
         lives = node_lives(sandbox.event_log.events)
     (node,) = [life for life in lives if life.gpus]

@@ -96,6 +96,8 @@ class AutoModeController:
             "KUBECONFIG": str(kubeconfig),
             "DISABLE_LEADER_ELECTION": "true",
             "SYSTEM_NAMESPACE": "kube-system",
+            # The API server reports its own version also if it emulates the cluster's.
+            "EKS_CONTROL_PLANE": "true",
             "FEATURE_GATES": ",".join(f"{gate}=true" for gate in _GATES),
             "METRICS_PORT": str(free_port()),
             "HEALTH_PROBE_PORT": str(free_port()),

@@ -409,6 +409,8 @@ class _Karpenter(_Played):
             **self._declared_environment(),
             **credentials,
             "KUBECONFIG": str(self._kubeconfig()),
+            # The API server reports its own version also if it emulates the cluster's.
+            "EKS_CONTROL_PLANE": "true",
             # In a pod it is read from the volume with the token.
             "LEADER_ELECTION_NAMESPACE": self._namespace,
             "METRICS_PORT": str(free_port()),

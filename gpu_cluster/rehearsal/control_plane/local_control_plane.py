@@ -5,6 +5,7 @@ process that started it is killed. Here every server is killed with the sandbox 
 """
 
 import json
+import re
 import shutil
 import threading
 import time
@@ -31,6 +32,9 @@ _DEFINED = {
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 ETCD_CLIENTS, ETCD_PEERS = "clients", "peers"
 """etcd's sockets, in its folder: without TLS, a control plane starts a sixth faster."""
+_EMULATES = 3
+"""How many minor versions before its own a server can emulate: apiserver 0.36.5,
+pkg/util/compatibility/version.go."""
 START_SECONDS = 60.0
 """How long a start may take on a busy machine; on two idle cores it takes about 4 s."""
 
@@ -44,16 +48,16 @@ class LocalControlPlane:
         processes: Processes,
         *,
         egress: Path | None = None,
-        minor: int = 0,
+        version: str = "",
     ) -> None:
+        """`version`: as in `ensure_started`, for the first start."""
         self._folder = folder
         self._processes = processes
         self._followers: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self._following = threading.RLock()
         self._egress = egress
         """How the API server reaches webhooks; None: directly, which fails for a pod's address."""
-        self._gates = {"feature-gates": "HPAScaleToZero=true"} if minor >= 37 else {}
-        """What Kubernetes 1.`minor` has and the version that runs here has not yet."""
+        self._version = version
         self._lock = threading.RLock()
         self._running = False
         self.pki = make_pki(folder / "pki")
@@ -94,11 +98,27 @@ class LocalControlPlane:
         configuration.proxy = None  # the environment's, which does not reach loopback
         return kubernetes.client.ApiClient(configuration)
 
-    def ensure_started(self) -> None:
-        """Returns when the API server responds; starts an empty one if none is running."""
+    @property
+    def emulated(self) -> str:
+        """The Kubernetes version as which the servers run, such as `1.35`; empty: their own."""
+        return self._version_flags().get("emulated-version", "")
+
+    def _version_flags(self) -> Mapping[str, str]:
+        """What makes the servers behave as the cluster's version, as far as they can: its APIs,
+        fields and feature gates (KEP 4330). GKE and EKS have upstream's default gates."""
+        own = _minor(tools.programs.program("control-plane").version())
+        minor = _minor(self._version) or own
+        if minor < own:
+            return {"emulated-version": f"1.{max(minor, own - _EMULATES)}"}
+        return {"feature-gates": "HPAScaleToZero=true"} if minor >= 37 else {}
+
+    def ensure_started(self, version: str = "") -> None:
+        """Returns when the API server responds; starts an empty one if none is running, as this
+        Kubernetes version, such as `1.35.8-gke.1225000`; empty: as before, or its own."""
         with self._lock:
             if self._running:
                 return
+            self._version = version or self._version
             for attempt in range(3):
                 try:
                     self._start()
@@ -169,7 +189,10 @@ class LocalControlPlane:
         config.write_text(json.dumps(self._scheduler_config()))
         start(
             "kube-scheduler",
-            [tools.binary("kube-scheduler"), f"--config={config}", "--secure-port=0"],
+            [
+                tools.binary("kube-scheduler"),
+                *_flags({"config": str(config), "secure-port": "0", **self._version_flags()}),
+            ],
         )
         # Without its service account, a namespace accepts no pods.
         self._wait(deadline, "the default service account exists", self._has_service_account)
@@ -232,7 +255,7 @@ class LocalControlPlane:
             "endpoint-reconciler-type": "none",
             "enable-priority-and-fairness": "false",
             "profiling": "false",
-            **self._gates,
+            **self._version_flags(),
         }
         if self._egress is not None:
             flags["egress-selector-config-file"] = str(self._egress)
@@ -254,7 +277,7 @@ class LocalControlPlane:
             "kube-api-qps": "200",
             "kube-api-burst": "400",
             "profiling": "false",
-            **self._gates,
+            **self._version_flags(),
         }
 
     def _scheduler_config(self) -> Mapping[str, Any]:
@@ -282,6 +305,12 @@ class LocalControlPlane:
         self.kubeconfig.unlink(missing_ok=True)
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(json.dumps(document, indent=1))
+
+
+def _minor(version: str) -> int:
+    """35 of `1.35`, `v1.35.4` or `1.35.8-gke.1225000`; 0 of an empty text."""
+    found = re.match(r"v?1\.([0-9]+)", version)
+    return int(found[1]) if found else 0
 
 
 def _flags(values: Mapping[str, str]) -> list[str]:

@@ -61,8 +61,10 @@ def versions(events: Iterable[Event]) -> dict[str, str]:
 
 
 def _minor_differs(stack: str, ran: str) -> list[str]:
-    """A note if another minor version of Kubernetes ran; a stack may leave it to the cloud."""
-    wanted, minor = (".".join(version.lstrip("v").split(".")[:2]) for version in (stack, ran))
+    """A note if another minor version of Kubernetes ran, such as `v1.36.5` or `v1.36.5 as 1.35`; a
+    stack may leave it to the cloud."""
+    behaved = ran.split()[-1]
+    wanted, minor = (".".join(version.lstrip("v").split(".")[:2]) for version in (stack, behaved))
     if not stack or wanted == minor:
         return []
     return [f"Kubernetes: cluster.version of the stack is {stack}, but the rehearsal ran {ran}"]

@@ -338,8 +338,9 @@ class TemplateComparison:
 class ControlPlane(Protocol):
     """The real Kubernetes control plane behind the simulator's cluster resource."""
 
-    def ensure_started(self) -> None:
-        """Returns when the API server responds; starts an empty one if none is running."""
+    def ensure_started(self, version: str = "") -> None:
+        """Returns when the API server responds; starts an empty one if none is running, as this
+        Kubernetes version."""
 
     def stop(self) -> None:
         """Stops the control plane; its content is lost, as when a cluster is deleted."""

@@ -612,3 +612,13 @@ def test_a_claim_pays_for_the_size_that_its_class_has(name: str, asked: int, pai
     row = volume_class(name)
     assert row is not None
     assert row.paid_gib(asked) == paid
+
+
+@pytest.mark.parametrize(("version", "first"), [(None, "1.34.8-gke.1000000"), ("1.36", "1.36")])
+def test_a_cluster_starts_with_its_channels_version(version: str | None, first: str) -> None:
+    """Unless it names one."""
+    cluster = GkeClusterArgs(
+        name="c", location="us-central1", authorized_networks={"a": "8.8.8.8/32"},
+        release_channel="stable", version=version,
+    )  # fmt: skip
+    assert cluster.first_version == first

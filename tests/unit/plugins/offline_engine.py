@@ -52,7 +52,7 @@ class Plane:
         self.running = False
         self.kinds: list[str] = []
 
-    def ensure_started(self) -> None:
+    def ensure_started(self, version: str = "") -> None:
         self.running = True
 
     def stop(self) -> None:

@@ -318,16 +318,25 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
     ("stack", "ran", "said"),
     [
         (
-            "1.34",
-            "v1.35.4",
-            ["Kubernetes: cluster.version of the stack is 1.34, but the rehearsal ran v1.35.4"],
+            "1.32.9-gke.1728000",
+            "v1.36.5 as 1.33",
+            [
+                "Kubernetes: cluster.version of the stack is 1.32.9-gke.1728000, but the rehearsal "
+                "ran v1.36.5 as 1.33"
+            ],
         ),
-        ("1.35.3-gke.1389002", "v1.35.4", []),
-        ("", "v1.35.4", []),
+        (
+            "1.37",
+            "v1.36.5",
+            ["Kubernetes: cluster.version of the stack is 1.37, but the rehearsal ran v1.36.5"],
+        ),
+        ("1.34", "v1.36.5 as 1.34", []),
+        ("1.36.4-gke.1391000", "v1.36.5", []),
+        ("", "v1.36.5", []),
     ],
 )
 def test_another_minor_of_kubernetes_is_said(stack: str, ran: str, said: list[str]) -> None:
-    """A rehearsal has one control plane, whatever the stack's version; patches are alike."""
+    """A rehearsal emulates the stack's version, as far as its own reaches; patches are alike."""
     assert differences.lines([], 5.0, kubernetes=(stack, ran))[1:] == said
 
 

@@ -39,7 +39,7 @@ def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
     """The error reaches the engine, and nothing stays behind."""
 
     class Broken(Plane):
-        def ensure_started(self) -> None:
+        def ensure_started(self, version: str = "") -> None:
             raise RuntimeError("no port")
 
     stack = GoogleStack()

@@ -105,7 +105,7 @@ def test_a_cluster_that_does_not_start_says_why_in_its_operation(gke: Gke) -> No
     """The call is taken; the operation ends with an error, in both of its forms."""
 
     class Broken(Plane):
-        def ensure_started(self) -> None:
+        def ensure_started(self, version: str = "") -> None:
             raise RuntimeError("no port")
 
     gke.cloud.control_plane = Broken()

@@ -138,7 +138,7 @@ def _start(account: Account, cluster: Cluster) -> None:
         failed = why_cluster_fails(account, cluster.row["roleArn"])
     try:
         if not failed:
-            plane.ensure_started()
+            plane.ensure_started(cluster.row["version"])
             if cluster.automatic:
                 plane.define(auto_mode.definitions())
     except Exception as error:

@@ -99,7 +99,7 @@ def _start(cloud: CloudState, cluster: CloudResource) -> None:
                 broken(pool, failure)
             raise broken(cluster, failure)
     try:
-        cloud.control_plane.ensure_started()
+        cloud.control_plane.ensure_started(cluster.state["currentMasterVersion"])
         cluster_defaults.bring_kinds(cloud, cluster.state)
     except Exception as error:
         with cloud.lock:
