@@ -1,6 +1,6 @@
 """Limits that keep a team within its share, no matter who creates objects in its namespaces."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import pulumi
@@ -44,7 +44,7 @@ class TeamLimits(pulumi.ComponentResource):
                 metadata=metadata,
                 spec={
                     "hard": {
-                        **_most_gpus(queue, cluster.pools),
+                        **_most_gpus(queue, cluster),
                         **queue.team.quota.hard(),
                     }
                 },
@@ -120,13 +120,16 @@ class TeamLimits(pulumi.ComponentResource):
         )
 
 
-def _most_gpus(queue: TeamQueue, pools: Mapping[str, GpuPool]) -> dict[str, str]:
+def _most_gpus(queue: TeamQueue, cluster: Cluster) -> dict[str, str]:
     """The entries of the ResourceQuota for GPUs that pods request, and for those that they claim,
     if pods of any pool do. Members can create claims of every DeviceClass, and change them once
     Kueue has counted them."""
-    quota = queue.nominal_quota
+    quota, pools = queue.nominal_quota, cluster.pools
     claimed = sum(gpus for name, gpus in quota.items() if pools[name].device_class)
-    hard = {f"requests.{GPU_RESOURCE}": str(sum(quota.values()) - claimed)}
+    # If the DeviceClass serves such requests too, claims of it also count as requests: kubernetes
+    # v1.36.3, pkg/quota/v1/evaluator/core/resource_claims.go, addExtendedResourceQuota.
+    requested = sum(quota.values()) - (claimed if cluster.mapped_after is None else 0)
+    hard = {f"requests.{GPU_RESOURCE}": str(requested)}
     if any(pool.device_class for pool in pools.values()):
         hard[names.GPU_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = str(claimed)
         hard[names.MIG_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = "0"

@@ -98,6 +98,9 @@ GPU_CLASS: Final = "gpu.nvidia.com"
 
 MIG_CLASS: Final = "mig.nvidia.com"
 """Likewise, of the partitions of GPUs that are in MIG mode."""
+_MAPPED_SINCE: Final = (1, 36)
+"""Kubernetes' feature gate DRAExtendedResource is beta and on from then on: v1.36.3,
+pkg/features/kube_features.go. Before, the API server drops the field of a DeviceClass."""
 
 QUOTA_OF_CLASS_SUFFIX: Final = ".deviceclass.resource.k8s.io/devices"
 """After the name of a DeviceClass: how many of its devices the claims of a namespace may have
@@ -229,6 +232,12 @@ def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
     """The labels that tell Kueue a job's queue and priority."""
     given = {QUEUE_LABEL: queue, PRIORITY_LABEL: priority}
     return {label: value for label, value in given.items() if value is not None}
+
+
+def maps_requests(version: str | None) -> bool:
+    """Whether nodes of this version, such as `1.36` or `1.36.4-gke.1391000`, serve pods that
+    request `nvidia.com/gpu` with GPUs that others claim; False if it is not known."""
+    return version is not None and tuple(map(int, version.split(".")[:2])) >= _MAPPED_SINCE
 
 
 def invalid_dns_label(name: str) -> str | None:

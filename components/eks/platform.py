@@ -6,6 +6,7 @@ from dataclasses import replace
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from ..catalog import kubernetes as names
 from ..cluster import ClaimVolume, Cluster, Runs
 from ..lifecycle.replacement import LastingSettings
 from ..scalers import SCALERS
@@ -82,6 +83,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         kubeconfig=eks.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         ready=eks.ready,
+        mapped_after=groups if names.maps_requests(args.version) else None,
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         volumes=volumes,

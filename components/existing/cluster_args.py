@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,14 @@ import yaml
 
 from ..kube import credentials
 from ..schema.effect import Sent
-from ..schema.limits import DNS_LABEL
+from ..schema.limits import DNS_LABEL, matching
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 from ..schema.rules import Checked, instead_of
 
+_VERSION = matching(
+    "a Kubernetes version such as 1.36 or 1.36.3", re.compile(r"1[.][0-9]+([.][0-9]+)?")
+)
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
@@ -41,6 +45,9 @@ class ExistingClusterArgs(Checked):
     For a file below the program's folder, the restrictions of `kubeconfig` apply."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; by default, the kubeconfig's current context."""
+    version: Annotated[str | None, _VERSION, Sent("DeviceClass spec.extendedResourceName")] = None
+    """The Kubernetes version of the control plane and of the oldest kubelet of the pools. From 1.36
+    on, pods that request `nvidia.com/gpu` also run in pools with `devicePlugin: dra`."""
 
     def committed(self) -> bool:
         """Whether the kubeconfig's author is that of the stack's file: its text is in that file, or

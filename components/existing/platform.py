@@ -3,6 +3,7 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from ..catalog import kubernetes as names
 from ..cluster import Cluster, Runs
 from .settings import ExistingSettings
 
@@ -27,5 +28,6 @@ def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
         ),
         kubeconfig=secret,
         pools={name: pool.pool for name, pool in settings.pools.items()},
+        mapped_after=() if names.maps_requests(args.version) else None,
         parent=runs.parent,
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from ..catalog import kubernetes as names
 from ..cluster import Cluster, Runs
 from ..lifecycle.replacement import LastingSettings
 from ..scalers import SCALERS
@@ -128,6 +129,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=gke.system_nodes,
+        mapped_after=gpu_pools if names.maps_requests(args.version) else None,
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,

@@ -47,19 +47,29 @@ _RULES: Sequence[PolicyRuleArgsDict] = (
 
 
 def declare_access(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Resource]:
-    """Declares the driver's account with its rights, and the DeviceClasses of its devices."""
+    """Declares the driver's account with its rights, and the DeviceClasses of its devices. As in
+    the chart, the class of whole GPUs also serves pods that request `nvidia.com/gpu`."""
     name = unique(NAME)
     account = kubernetes.core.v1.ServiceAccount(
         name, metadata={"name": name, "namespace": NAMESPACE}, opts=cluster.options(parent)
     )
+    mapped = None if cluster.mapped_after is None else names.GPU_RESOURCE
     classes = [
         kubernetes.resource.v1.DeviceClass(
             device_class,
             metadata={"name": device_class},
-            spec={"selectors": [{"cel": {"expression": _devices(kind)}}]},
-            opts=cluster.options(parent),
+            spec={
+                "selectors": [{"cel": {"expression": _devices(kind)}}],
+                "extended_resource_name": resource,
+            },
+            opts=cluster.options(
+                parent, depends_on=(cluster.mapped_after or ()) if resource else ()
+            ),
         )
-        for device_class, kind in ((names.GPU_CLASS, "gpu"), (names.MIG_CLASS, "mig"))
+        for device_class, kind, resource in (
+            (names.GPU_CLASS, "gpu", mapped),
+            (names.MIG_CLASS, "mig", None),
+        )
     ]
     granted = rights.declare(
         name,

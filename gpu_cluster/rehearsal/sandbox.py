@@ -20,7 +20,7 @@ from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.controllers import Controllers
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
-from gpu_cluster.rehearsal.control_plane.pods import full_name
+from gpu_cluster.rehearsal.control_plane.pods import full_name, maps_requests
 from gpu_cluster.rehearsal.engine.engine import BIN, Engine
 from gpu_cluster.rehearsal.engine.program_copy import copied
 from gpu_cluster.rehearsal.engine.provider_plugins import POINTED, Choice, Plugin, chosen
@@ -282,6 +282,7 @@ class Sandbox:
             device_classes=[
                 item["metadata"]["name"] for item in self.cluster_cache.all("DeviceClass")
             ],
+            mapped=maps_requests(self.cluster_cache.all("DeviceClass")),
             claim_templates={
                 full_name(item): item for item in self.cluster_cache.all("ResourceClaimTemplate")
             },

@@ -285,11 +285,15 @@ def test_kueue_places_pods_only_for_a_topology_aware_pool() -> None:
 CLAIMED = dataclasses.replace(TRAIN, device_class="gpu.nvidia.com", device_plugin=False)
 
 
-def claiming(pools: list[str], **queues: QueueArgs) -> Recording:
-    """A queue over these of two pools, of which pods of `train` claim their GPUs."""
+def claiming(pools: list[str], *, mapped: bool = False, **queues: QueueArgs) -> Recording:
+    """A queue over these of two pools, of which pods of `train` claim their GPUs. `mapped`: whether
+    pods may also request them."""
     args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=pools)} if pools else queues)
-    other = dataclasses.replace(SHARED, sharing=None)
-    return record(lambda: declared(args, {}, cluster([CLAIMED, other])))
+    pools_ = [CLAIMED, dataclasses.replace(SHARED, sharing=None)]
+    after = () if mapped else None
+    return record(
+        lambda: declared(args, {}, dataclasses.replace(cluster(pools_), mapped_after=after))
+    )
 
 
 @pytest.mark.parametrize("pools", [["train", "shared"], ["shared"]])
@@ -339,6 +343,20 @@ def test_a_team_claims_no_more_than_its_gpus(
     assert ("or a ResourceClaim" in rule["message"]) == own
     policies = recording.of("kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy")
     assert ("team-a-claims" in {policy.name for policy in policies}) == own
+
+
+@pytest.mark.parametrize(
+    ("gpus", "requested"), [({"train": 8}, "8"), ({"train": 8, "shared": 4}, "12")]
+)
+def test_claims_of_a_team_also_count_as_requests_if_pods_may_request_them(
+    gpus: dict[str, int], requested: str
+) -> None:
+    """Otherwise Kubernetes 1.36 would refuse them: the DeviceClass serves these requests too."""
+    teams = {"a": TeamArgs(members=["user:ada"], gpus=gpus)}
+    recording = claiming([], mapped=True, **team_queues(teams, {"a": ((), ("ada",))}))
+    hard = recording.one("kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"]
+    assert hard["requests.nvidia.com/gpu"] == requested
+    assert hard["gpu.nvidia.com.deviceclass.resource.k8s.io/devices"] == "8"
 
 
 @pytest.mark.parametrize("topology", [False, True])

@@ -140,6 +140,44 @@ def stack(**blocks: Any) -> Recording:
     )
 
 
+CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
+VERSIONS: dict[tuple[str, str | None], bool] = {
+    ("onprem", None): False,
+    ("onprem", "1.9"): False,
+    ("onprem", "1.35.6"): False,
+    ("onprem", "1.36"): True,
+    ("onprem", "1.36.3"): True,
+    ("dev", None): False,
+    ("dev", "1.35"): False,
+    ("dev", "1.36.4-gke.1391000"): True,
+    ("train", "1.35"): False,
+    ("train", "1.36"): True,
+}
+
+
+@pytest.mark.parametrize(("stack", "version"), VERSIONS)
+def test_pods_that_request_gpus_get_them_from_kubernetes_1_36_on(
+    stack: str, version: str | None
+) -> None:
+    """By the DeviceClass of whole GPUs, once the pool's nodes have that version."""
+    values = values_of(stack)
+    name, pool = next(iter(values["gpu-cluster:gpuPools"].items()))
+    cluster = {**values["gpu-cluster:cluster"], "version": version}
+    if version is None:
+        del cluster["version"]
+    pool = {**pool, "devicePlugin": "dra", **({"minNodes": 1} if stack == "train" else {})}
+    values |= {"gpu-cluster:cluster": cluster, "gpu-cluster:gpuPools": {name: pool}}
+    if version == "1.35" and stack == "train":
+        pool["maxNodes"] = 1
+    found = recorded({**values, "gpu-cluster:workloads": {}})
+    names = {row.name: row.inputs["spec"].get("extendedResourceName") for row in found.of(CLASS)}
+    mapped = VERSIONS[stack, version]
+    assert names == {"gpu.nvidia.com": "nvidia.com/gpu" if mapped else None, "mig.nvidia.com": None}
+    after = found.one(CLASS, "gpu.nvidia.com").depends_on
+    nodes = [urn for urn in after if f"::{name}" in urn]
+    assert bool(nodes) == (mapped and stack != "onprem")
+
+
 IMAGE = "docker.io/nvidia/cuda:12.6.3-base-ubuntu24.04"
 BLOCKS: dict[str, Any] = {
     "gpu-cluster:workloads": {

@@ -329,7 +329,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4, 0]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == [
-        *["pending"] * 3, "published", *["ready"] * 16, *["succeeded"] * 2, *["trained"] * 2,
+        *["pending"] * 3, "published", *["ready"] * 17, *["succeeded"] * 2, *["trained"] * 2,
         "without a GPU",
     ]  # fmt: skip
     assert plugin.strategies == {"cdi-cri"}
@@ -339,6 +339,10 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     claim = r"claiming-\d run with a GPU each, claiming-\d waits"
     assert re.fullmatch(claim, details["pods claim the GPUs"])
     assert details["the stack with claims is idempotent"] == "no changes"
+    unchanged = (
+        r".*, gpu-k8s\d?-\d has all GPUs by a claim that it does not name, gpu-k8s\d?-\d waits"
+    )
+    assert re.match(unchanged, details["pods that request GPUs run unchanged"])
     assert details["the DRA driver offers the GPUs"] == f"{GPU_NAME} with 1Gi"
     assert "claim-1 with a GPU of its own, claim-2 waits" in details["a GPU for each pod's claim"]
     assert details["pods share a claim"] == "sharing-1 and sharing-2 run with one claim"

@@ -1,6 +1,6 @@
 """Small queries on pods and nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from gpu_cluster.components.kube import gpu_daemons
@@ -92,6 +92,17 @@ def claimed_gpus(claim: Object, classes: Mapping[str, Object]) -> int:
         for request in spec.get("devices", {}).get("requests") or ()
     ]
     return sum(min(counts, default=0) for counts in needs)
+
+def claims_devices(pod: Object) -> bool:
+    """Whether it has devices by claims: its own, or one of the scheduler for what it requests."""
+    named = pod["spec"].get("resourceClaims") or pod["status"].get("extendedResourceClaimStatus")
+    return bool(named)
+
+
+def maps_requests(device_classes: Iterable[Object]) -> bool:
+    """Whether the scheduler takes GPUs that pods claim also for pods that request `nvidia.com/gpu`:
+    kubernetes v1.36.3, plugins/dynamicresources/extendeddynamicresources.go."""
+    return any(item["spec"].get("extendedResourceName") == GPU for item in device_classes)
 
 
 def allocatable_gpus(node: Object) -> int:

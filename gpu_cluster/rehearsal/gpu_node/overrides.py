@@ -23,6 +23,7 @@ from gpu_cluster.tools.programs import program
 PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
 SAMPLE = "localhost/cuda-base:rehearsal"
 IMAGES = Path("components", "catalog", "images.py")
+CLUSTER = "gpu-cluster:cluster"
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
@@ -111,6 +112,8 @@ class Overrides:
         )
 
     def _stack(self, config: Mapping[str, Any]) -> None:
+        why = "as the kubelet's; so pods that request GPUs also run with the DRA driver"
+        self._set(CLUSTER, config[CLUSTER], "version", "1.36", why)
         pool = config[POOLS][self.pool]
         self._set(f"{POOLS}.{self.pool}", pool, "gpusPerNode", self.gpus, "what this machine has")
         why = "the node's NVIDIA runtime takes no variables of unprivileged pods, as on EKS"

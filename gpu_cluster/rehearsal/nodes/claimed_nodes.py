@@ -2,17 +2,22 @@
 
 Karpenter, which stands in for every cloud's autoscaler here, looks only at the pods' other
 requests. What the cloud's own would have expected of a node is compared with the claims afterwards,
-and a node that is missing because others have the GPUs is requested here.
+and a node that is missing because others have the GPUs is requested here, as is each node for pods
+that request GPUs of a DRA driver as `nvidia.com/gpu`. Clouds start those one after the other: their
+simulation runs such a pod on any number of them that a node has room for (kubernetes/autoscaler
+1.36.1, predicate_snapshot.go, SchedulePod, which reserves only the claims that a pod names).
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpu_cluster.components.kube import quantity
+from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.api import Object
 from gpu_cluster.rehearsal.control_plane.cluster_cache import has_its_gpus
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
+    GPU,
     allocatable_gpus,
     alternatives,
     condition,
@@ -24,6 +29,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
 from gpu_cluster.rehearsal.nodes.matching import mismatches
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
 
+GPU_CLASS = "gpu.nvidia.com"
 _OF = r"device\.(?:attributes|capacity)\['gpu\.nvidia\.com'\]\.(\w+)"
 _NAMED = re.compile(_OF)
 _TEXT = re.compile(_OF + r"(?:\.contains\('([^']*)'\)| ?== ?'([^']*)')")
@@ -33,12 +39,13 @@ _LEAST, _MORE = (
 _MEMORY = re.compile(_OF + rf"\.(?:compareTo{_LEAST} ?(?P<sign>>=?) ?0|isGreaterThan{_MORE})")
 
 
-def waiting(group: NodeGroup, pods: Iterable[Object]) -> list[Object]:
-    """The pods that claim GPUs and wait for a node of the group."""
+def waiting(group: NodeGroup, pods: Iterable[Object], *, mapped: bool = False) -> list[Object]:
+    """The pods that claim GPUs and wait for a node of the group; if a DeviceClass has them `mapped`
+    to `nvidia.com/gpu`, also those that request it."""
     return [
         pod
         for pod in pods
-        if pod["spec"].get(CLAIMED)
+        if (gpus_asked(pod["spec"]) if mapped else pod["spec"].get(CLAIMED))
         and phase(pod) == "pending"
         and condition(pod, "PodScheduled").get("reason") == "Unschedulable"
         and not mismatches(pod["spec"], _claimable(group))
@@ -52,12 +59,19 @@ def _claimable(group: NodeGroup) -> NodeTemplate:
     )
 
 
-def lacks_node(group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> bool:
+def lacks_node(
+    group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object], *, mapped: bool = False
+) -> bool:
     """Whether pods wait for GPUs that no node of the group has free or will offer soon. `nodes`:
-    the group's."""
-    expected = group.template.expected
-    if expected is None or not nodes or not all(map(has_its_gpus, nodes)):
+    the group's. Karpenter starts its first one for pods that name their claims."""
+    expected, devices = group.template.expected, group.template.devices or {}
+    if expected is None or not all(map(has_its_gpus, nodes)):
         return False
+    if not nodes:
+        first = mapped and GPU_CLASS in devices
+        return first and any(
+            GPU in requests(pod["spec"]) for pod in waiting(group, pods, mapped=True)
+        )
     free = [
         allocatable_gpus(node)
         - sum(
@@ -68,8 +82,8 @@ def lacks_node(group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]
         )
         for node in nodes
     ]
-    for pod in waiting(group, pods):
-        asked = pod["spec"][CLAIMED]
+    for pod in waiting(group, pods, mapped=mapped):
+        asked = gpus_asked(pod["spec"])
         place = next((n for n, rest in enumerate(free) if rest >= asked), None)
         if place is None:
             return True

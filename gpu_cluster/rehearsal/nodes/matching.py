@@ -36,8 +36,11 @@ def offered(node: Mapping[str, Any]) -> NodeTemplate:
     """The shape of an existing node, in which GPUs that pods claim count like others."""
     shape = shape_of(node)
     count = int((node["metadata"].get("annotations") or {}).get(PUBLISHED, 0))
-    if not count:
-        return shape
+    return with_gpus(shape, count) if count else shape
+
+
+def with_gpus(shape: NodeTemplate, count: int) -> NodeTemplate:
+    """The shape with this many GPUs that pods may claim or request."""
     capacity = {**shape.capacity, GPU: str(count)}
     return replace(shape, capacity=capacity, devices={"gpu.nvidia.com": count})
 

@@ -28,6 +28,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     GPU,
     PUBLISHED,
     allocatable_gpus,
+    claims_devices,
     claims_efa,
     full_name,
     holds,
@@ -36,6 +37,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     is_dra_driver,
     is_ready,
     is_starting,
+    maps_requests,
     second_efa_plugin,
     serves_efa,
 )
@@ -692,7 +694,9 @@ class Nodes:
             since = self._ready_since.setdefault(name, time.monotonic())
             due = has > 0 and time.monotonic() - since >= self._gpus_due
             # It waits for the devices that pods claim, if it knows those of other nodes.
-            claims = group.template.expected is not None and waiting(group, self._pods)
+            claims = group.template.expected is not None and waiting(
+                group, self._pods, mapped=self._mapped
+            )
             if has and not due and group.unwaited and karpenters(node) and not claims:
                 self._event_log.finding(
                     group.name,
@@ -777,7 +781,7 @@ class Nodes:
         stuck: dict[str, Object] = {}
         for pod in self._pods:
             metadata, spec = pod["metadata"], pod["spec"]
-            if not spec.get("resourceClaims") or not spec.get("nodeName"):
+            if not claims_devices(pod) or not spec.get("nodeName"):
                 continue
             others = [name for name in metadata.get("finalizers") or [] if name != UNPREPARED]
             kept, ending = spec["nodeName"] in left, "deletionTimestamp" in metadata
@@ -818,6 +822,10 @@ class Nodes:
                     f"to the autoscaler, {line}",
                 )
 
+    @property
+    def _mapped(self) -> bool:
+        return maps_requests(self._cluster_cache.all("DeviceClass"))
+
     def _grow(self, groups: Sequence[NodeGroup]) -> None:
         """Starts a node for pods whose claims no node can meet, one after the other."""
         for group in groups:
@@ -828,7 +836,7 @@ class Nodes:
                 and group.name not in self.refusals
                 and time.monotonic() >= self._grown.get(group.name, 0.0)
                 and len(own) < group.max_nodes
-                and lacks_node(group, own, self._pods)
+                and lacks_node(group, own, self._pods, mapped=self._mapped)
             ):
                 self._grown[group.name] = time.monotonic() + GROWTH_SECONDS
                 self._autoscaler.start_node(self._api, group)

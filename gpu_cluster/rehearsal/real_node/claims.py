@@ -1,6 +1,7 @@
 """Claims on the real node: NVIDIA's DRA driver offers its GPUs, and pods claim them.
 
-One after another: a GPU for each pod, one claim for two pods, and time-slicing by a claim.
+One after another: pods that request GPUs as they do of a device plugin, a GPU for each pod, one
+claim for two pods, and time-slicing by a claim.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,28 @@ class Claims:
                 raise Failure(f"GPU {gpu.uuid} is {gpu.name}, but published as {name or 'nothing'}")
         return ", ".join(sorted({f"{name} with {memory}" for name, memory in found.values()}))
 
+    def unchanged(self, sample: Mapping[str, Any]) -> str:
+        """Two pods like this one, which had all GPUs of a device plugin: the scheduler makes a
+        claim for the first, by the DeviceClass of the stack, and the second waits."""
+        names = [f"{sample['metadata']['name']}-{number}" for number in (1, 2)]
+        spec = {key: value for key, value in sample["spec"].items() if key != "nodeName"}
+        for name in names:
+            self._pods.append(name)
+            metadata = {"name": name}
+            manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+            self._api.create(PODS, manifest)
+        (running,) = self._run(names, 1)
+        (waits,) = (name for name in names if name != running)
+        self._until(lambda: "claims" in self._reason(waits), lambda: self._reason(waits))
+        status = self._view.pod(running)["status"].get("extendedResourceClaimStatus") or {}
+        claim = self._api.get(f"{CLAIMS}/{status.get('resourceClaimName')}")
+        devices = claim["status"]["allocation"]["devices"]["results"]
+        if len(devices) != len(self._machine.gpus):
+            raise Failure(f"the claim of pod {running} has {len(devices)} GPUs")
+        reason = self._reason(waits)
+        self._end()
+        return f"{running} has all GPUs by a claim that it does not name, {waits} waits: {reason}"
+
     def one_waits(self) -> str:
         """Of one pod more than GPUs, each with a claim for one, the last one waits."""
         names = [f"claim-{number}" for number in range(1, len(self._machine.gpus) + 2)]
@@ -83,7 +106,7 @@ class Claims:
             self._pod(name, name)
         running = self._run(names, len(names) - 1)
         (waits,) = (name for name in names if name not in running)
-        message = condition(self._view.pod(waits), "PodScheduled").get("message", "")
+        message = self._reason(waits)
         if phase(self._view.pod(waits)) != "pending" or "allocate" not in message:
             raise Failure(f"pod {waits} does not wait for its claim: {message}")
         self._end()
@@ -193,6 +216,10 @@ class Claims:
         for name in running:
             self._heard(name)
         return running
+
+    def _reason(self, name: str) -> str:
+        """Why a pod waits, according to the scheduler."""
+        return str(condition(self._view.pod(name), "PodScheduled").get("message", ""))
 
     def _refusal(self, name: str) -> str:
         """The kubelet's event about a pod's claim that the driver does not prepare."""

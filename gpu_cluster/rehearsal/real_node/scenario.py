@@ -58,6 +58,8 @@ class RealNodeRehearsal(Rehearsal):
     """The output of `gpu-cluster gpus` once the GPUs are available."""
     measured: dict[str, Any] | None = None
     """The result that the acceptance test printed."""
+    sample: Mapping[str, Any] = field(default_factory=dict)
+    """The pod that had all GPUs of the device plugin."""
     claims: Claims | None = None
     """The DRA driver and its pods, once they are created."""
 
@@ -98,6 +100,7 @@ class RealNodeRehearsal(Rehearsal):
             Planned("pulumi up with the DRA driver", self._claim),
             Planned("pods claim the GPUs", self._claims_run),
             Planned("the stack with claims is idempotent", self._idempotency),
+            Planned("pods that request GPUs run unchanged", self._unchanged),
             Planned("pulumi up without the DRA driver", self._without_driver),
             Planned("the DRA driver offers the GPUs", self._claimable),
             Planned("a GPU for each pod's claim", claims.one_waits),
@@ -211,6 +214,7 @@ class RealNodeRehearsal(Rehearsal):
         (runs,) = self._view.running(asking)
         waits = [name for name in asking if name != runs]
         self._heard(runs)
+        self.sample = self._view.pod(runs)
         for name in without:
             self._sees_none(name)
         for name in waits:
@@ -383,6 +387,12 @@ class RealNodeRehearsal(Rehearsal):
     def _claims_run(self) -> str:
         running, waits = self._all_but_one_run("cannot allocate all claims")
         return f"{' and '.join(running)} run with a GPU each, {waits} waits"
+
+    def _unchanged(self) -> str:
+        """The pods of the device plugin, with the stack's driver, once no other pod has a claim."""
+        assert self.claims is not None
+        self._edit(lambda config: overrides.claiming(config, self.overrides.pool, 0))
+        return f"{self._up()}, {self.claims.unchanged(self.sample)}"
 
     def _without_driver(self) -> str:
         """The stack's driver ends; the next steps need one with other settings."""

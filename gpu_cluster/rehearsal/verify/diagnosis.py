@@ -15,6 +15,7 @@ from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
     GPU,
+    PUBLISHED,
     allocatable_gpus,
     alternatives,
     condition,
@@ -28,7 +29,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     workload,
 )
 from gpu_cluster.rehearsal.nodes.gpus import gpu_parts
-from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
+from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of, with_gpus
 from gpu_cluster.rehearsal.nodes.queued import CONSUMES
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup
 
@@ -55,6 +56,8 @@ class ClusterSnapshot:
 
     device_classes: Collection[str] = ()
     """The names of the cluster's DeviceClasses."""
+    mapped: bool = False
+    """Whether one of them serves pods that request `nvidia.com/gpu`."""
     claim_templates: Mapping[str, Object] = field(default_factory=dict)
     """ResourceClaimTemplates by `namespace/name`."""
     resource_claims: Mapping[str, Object] = field(default_factory=dict)
@@ -116,7 +119,10 @@ def _fits(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> bool:
 
 def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:
     """The shape that decides: an existing node's, or else the one that the autoscaler expects."""
-    return group.node if snapshot.of(group) else group.template
+    if snapshot.of(group):
+        return group.node
+    count = (group.template.devices or {}).get("gpu.nvidia.com") if snapshot.mapped else None
+    return with_gpus(group.template, count) if count else group.template
 
 
 def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[str]]:
@@ -237,6 +243,16 @@ def _no_instance(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> st
 def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
     """Why no node ever has what the pod claims; empty if one may."""
     space = pod["metadata"]["namespace"]
+    if (
+        GPU in requests(pod["spec"])
+        and any(map(allocatable_gpus, nodes))
+        and not any(GPU in node["status"].get("allocatable", {}) for node in nodes)
+        and not snapshot.mapped
+    ):
+        return (
+            f"it requests {GPU}, its nodes have GPUs only for claims, and no DeviceClass has the "
+            f"extendedResourceName {GPU}, which Kubernetes knows from 1.36 on"
+        )
     for claim in pod["spec"].get("resourceClaims") or ():
         if name := claim.get("resourceClaimTemplateName"):
             kind, known = "ResourceClaimTemplate", snapshot.claim_templates
@@ -296,7 +312,8 @@ def _count(nodes: int) -> str:
 
 def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
     """Which resource is exhausted on the pool's nodes, and by which pods."""
-    if claimed := pod["spec"].get(CLAIMED):
+    claimed = gpus_asked(pod["spec"]) if any(map(_publishes, nodes)) else 0
+    if claimed := pod["spec"].get(CLAIMED, claimed):
         others = (other for node in nodes for other in snapshot.on(node))
         users = sorted({workload(other) for other in others if gpus_asked(other["spec"])})
         return f", and none has {claimed} unclaimed GPUs, used by {', '.join(users)}"
@@ -320,6 +337,10 @@ def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> st
             by = f", used by {', '.join(users)}" if users else ""
             return f", and none has {float(asked):g} {name} free{by}"
     return _spread(pod, nodes, snapshot)
+
+
+def _publishes(node: Object) -> bool:
+    return PUBLISHED in (node["metadata"].get("annotations") or {})
 
 
 def _spread(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:

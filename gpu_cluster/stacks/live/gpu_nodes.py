@@ -189,8 +189,12 @@ def model(node: Object) -> str | None:
 
 
 def requested(pod: Object, resource: str) -> int:
-    """Units of a resource that the scheduler reserves for the pod; 0 once it has ended."""
+    """Units of a resource that the scheduler reserves for the pod; 0 once it has ended, or if it
+    has GPUs of a DRA driver instead, by a claim that the scheduler made."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    mapped = get(pod, "status", "extendedResourceClaimStatus", "requestMappings") or ()
+    if any(mapping["resourceName"] == resource for mapping in mapped):
         return 0
     return int(requests(pod["spec"]).get(resource, 0))
 

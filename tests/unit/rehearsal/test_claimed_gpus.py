@@ -282,3 +282,20 @@ def test_a_claim_that_pods_share_is_looked_for(known: dict[str, Any], words: str
     )
     assert words in found.message
     assert ("meets false" in found.message) == ("meets" in words)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_pod_that_requests_gpus_of_the_driver_is_explained(mapped: bool) -> None:
+    """Without a DeviceClass that maps them, it never runs."""
+    machine = node(gpus=0)
+    machine["metadata"]["annotations"] = {PUBLISHED: "1"}
+    waiting, taken = pod("a", gpus=1), pod("b", gpus=1, on=machine["metadata"]["name"])
+    own = group(max_nodes=1)
+    snapshot = ClusterSnapshot(
+        groups=[own], nodes={own.name: [machine]}, pods=[waiting, taken], mapped=mapped
+    )
+    found = diagnose(waiting, snapshot)
+    assert ("no DeviceClass has the extendedResourceName" in found.message) == (not mapped)
+    assert (
+        "none has 1 unclaimed GPUs, used by Deployment default/sample" in found.message
+    ) == mapped

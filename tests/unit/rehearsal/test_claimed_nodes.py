@@ -70,7 +70,7 @@ def waiting(name: str, gpus: int = 1, **fields: Any) -> Any:
 def claimable(**fields: Any) -> NodeGroup:
     """A group whose autoscaler expects one L4 of a node."""
     devices = {"gpu.nvidia.com": 1}
-    return group(template=replace(shape(), devices=devices, expected=EXPECTED, **fields))
+    return group(template=replace(shape(), **{"devices": devices, "expected": EXPECTED, **fields}))
 
 
 def machine(name: str, gpus: int) -> Any:
@@ -96,6 +96,29 @@ def test_no_node_is_missing_while_another_starts() -> None:
     assert not lacks_node(claimable(), [machine("n1", 0)], [waiting("b")])
     assert not lacks_node(claimable(), [], [waiting("b")])
     assert not lacks_node(group(), [machine("n1", 1)], [waiting("b", 2)])
+
+
+def requesting(name: str) -> Any:
+    """A pod that requests a GPU, and that the scheduler has placed nowhere."""
+    found = waiting(name)
+    found["spec"] = pod(name, gpus=1)["spec"]
+    return found
+
+
+def test_a_node_starts_for_pods_that_request_gpus_of_the_driver() -> None:
+    """Also the first, if a DeviceClass maps them and the autoscaler expects devices of a node."""
+    pods, nodes = [requesting("a")], [machine("n1", 1)]
+    taken = pod("b", on="n1", phase="Running", gpus=1)
+    for group_, own, mapped, lacks in (
+        (claimable(), [], True, True),
+        (claimable(), [], False, False),
+        (claimable(devices={}), [], True, False),
+        (claimable(), nodes, True, False),
+    ):
+        assert lacks_node(group_, own, pods, mapped=mapped) == lacks
+    assert lacks_node(claimable(), nodes, [*pods, taken], mapped=True)
+    assert not lacks_node(claimable(), nodes, [*pods, taken], mapped=False)
+    assert not lacks_node(claimable(), [], [waiting("b")], mapped=True)
 
 
 def template(expression: str) -> Any:

@@ -188,6 +188,7 @@ def program(tmp_path: Path) -> Path:
 def test_only_images_and_counts_of_its_own_pool_are_overridden(program: Path) -> None:
     """Everything else of the stack's file is as committed, and the program accepts it."""
     before, after = config_of("onprem"), config_of("onprem", program)
+    assert after["gpu-cluster:cluster"].pop("version") == "1.36"
     assert after["gpu-cluster:gpuPools"].pop("gpus") == {
         **before["gpu-cluster:gpuPools"].pop("gpus"),
         "gpusPerNode": 1,
@@ -224,7 +225,7 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
     assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all GPUs of this machine)" in made.made
     assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 2
-    assert len(made.made) == 13
+    assert len(made.made) == 14
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
     assert (

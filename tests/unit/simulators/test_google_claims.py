@@ -37,6 +37,7 @@ def test_it_expects_devices_by_the_label(
     assert (group.template.expected or {}).get("productName") == product
     assert group.node.devices == (None if devices else {})
     assert group.gpu_model == "T4"
+    assert ("nvidia.com/gpu" in group.template.capacity) == (not devices)
 
 
 def test_it_knows_no_newer_gpus() -> None:

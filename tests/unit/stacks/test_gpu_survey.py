@@ -209,6 +209,14 @@ def test_requested(spec: dict[str, Any], phase: str, units: int) -> None:
     assert requested({"spec": spec, "status": {"phase": phase}}, GPU) == units
 
 
+def test_a_pod_whose_request_became_a_claim_holds_no_resource_of_its_node() -> None:
+    """The claim counts, and a node that had a device plugin still has the resource, at zero."""
+    mapping = {"containerName": "c", "resourceName": GPU, "requestName": "container-0-request-0"}
+    claim = {"resourceClaimName": "a-extended-resources-x", "requestMappings": [mapping]}
+    status = {"phase": "Running", "extendedResourceClaimStatus": claim}
+    assert requested({"spec": {"containers": [container(2)]}, "status": status}, GPU) == 0
+
+
 def test_pod_states() -> None:
     """A pod is ready, on its way, or failing with the reason."""
     failed = a_pod(ready=False)

@@ -25,6 +25,7 @@ from gpu_cluster.rehearsal.simulators.google.container.node_defaults import (
 )
 from gpu_cluster.rehearsal.simulators.google.container.node_features import (
     FEATURES,
+    GPU_RESOURCE,
     NO_PLUGIN_LABEL,
     claimable,
     driver_version,
@@ -106,8 +107,12 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
 def _template(
     shape: NodeTemplate, pool: Mapping[str, Any], gpus: tuple[Accelerator, int] | None
 ) -> NodeTemplate:
-    """A node as the autoscaler expects it: also with GPUs that pods can claim."""
+    """A node as the autoscaler expects it: also with GPUs that pods can claim, and then without the
+    resource (cluster-autoscaler 7d250507, pkg/cloudprovider/gke, clearGpuCapacityInplace)."""
     expected, devices = expected_gpus(pool), shape.devices or {}
+    if expected is not None:
+        capacity = {name: amount for name, amount in shape.capacity.items() if name != GPU_RESOURCE}
+        shape = replace(shape, capacity=capacity)
     if gpus is not None and expected:
         devices = {**devices, "gpu.nvidia.com": gpus[1]}
     return replace(shape, devices=devices, expected=expected)
