@@ -15,6 +15,7 @@ from gpu_cluster.rehearsal.report.report import PodLife, pod_lives
 from gpu_cluster.rehearsal.run import POLICIES
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
+from gpu_cluster.rehearsal.verify.diagnosis import diagnose
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal.conftest import (
     Rehearse,
@@ -211,6 +212,70 @@ def test_pods_share_a_gpu_by_one_claim(tmp_path: Path) -> None:
         assert sandbox.event_log.findings == []
 
 
+def create_pod(sandbox: Sandbox, name: str, gpus: int, selector: dict[str, str]) -> None:
+    """A pod of one's own, as for a device plugin."""
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    spec = {
+        "nodeSelector": selector,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": name, "image": "example.com/a:1", "resources": resources}],
+    }
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    sandbox.control_plane.api.create("/api/v1/namespaces/default/pods", manifest)
+
+
+def test_pods_of_ones_own_request_the_gpus_of_the_driver(tmp_path: Path) -> None:
+    """Once the stack says that all is Kubernetes 1.36, by a change of the DeviceClass in place:
+    until then they wait, and the reason is known. The scheduler gives a GPU to one pod only, and
+    pods on the other pool keep the device plugin."""
+
+    def alone(config: dict[str, Any]) -> None:
+        config["gpu-cluster:gpuPools"]["workstations"]["devicePlugin"] = "dra"
+        config["gpu-cluster:workloads"] = {}
+
+    def newer(config: dict[str, Any]) -> None:
+        config["gpu-cluster:cluster"]["version"] = "1.36"
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(alone))
+        up(sandbox)
+        api, pods = sandbox.control_plane.api, "/api/v1/namespaces/default/pods"
+
+        def phases() -> dict[str, str]:
+            return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in api.items(pods)}
+
+        def why(name: str) -> str:
+            pod = next(p for p in sandbox.cluster_cache.pods if p["metadata"]["name"] == name)
+            return diagnose(pod, sandbox.snapshot()).message
+
+        workstation = {"node-type": "gpu"}
+        create_pod(sandbox, "plugin", 9, {"gpus": "true"})
+        create_pod(sandbox, "first", 2, workstation)
+        until(lambda: phases() == {"plugin": "Running", "first": "Pending"}, "one pod waits")
+        until(lambda: "no DeviceClass has the extendedResourceName" in why("first"), "its reason")
+        path = "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com"
+        before = api.get(path)
+        up(sandbox, configured(newer))
+        after = api.get(path)
+        assert before["metadata"]["uid"] == after["metadata"]["uid"]
+        assert "extendedResourceName" not in before["spec"]
+        assert after["spec"]["extendedResourceName"] == "nvidia.com/gpu"
+        until(lambda: phases()["first"] == "Running", "the pod has its GPUs")
+        create_pod(sandbox, "second", 1, workstation)
+        until(lambda: "second" in failing(sandbox), "the scheduler has no GPU for the second")
+        assert "none has 1 unclaimed GPUs, used by Pod default/first" in why("second")
+        (claim,) = api.items("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")
+        status = api.get(f"{pods}/first")["status"]["extendedResourceClaimStatus"]
+        assert claim["metadata"]["name"] == status["resourceClaimName"]
+        assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
+        assert "extendedResourceClaimStatus" not in api.get(f"{pods}/plugin")["status"]
+        api.delete(f"{pods}/first")
+        until(lambda: phases().get("second") == "Running", "the second pod has a GPU")
+        for name in ("second", "plugin"):
+            api.delete(f"{pods}/{name}")
+        assert sandbox.event_log.findings == []
+
+
 def test_a_drain_moves_pods_that_share_a_gpu(tmp_path: Path) -> None:
     """All leave the node before the first starts on another one: their claim belongs to it."""
 
@@ -255,11 +320,15 @@ def test_a_drain_moves_pods_that_share_a_gpu(tmp_path: Path) -> None:
         assert sandbox.event_log.findings == []
 
 
-def test_queues_and_teams_count_claimed_gpus(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [None, "1.36"])
+def test_queues_and_teams_count_claimed_gpus(version: str | None, tmp_path: Path) -> None:
     """The real Kueue starts one of two jobs that claim what their queue has, although the nodes
-    have more, and the API server refuses a team's claims beyond its quota."""
+    have more, and the API server refuses a team's claims beyond its quota, also if pods may request
+    the same GPUs."""
 
     def queued(config: dict[str, Any]) -> None:
+        if version:
+            config["gpu-cluster:cluster"]["version"] = version
         for pool in config["gpu-cluster:gpuPools"].values():
             pool["devicePlugin"] = "dra"
         job = {

@@ -18,7 +18,9 @@ from tests.rehearsal.conftest import (
     entered,
     nothing_stays,
     said,
+    until,
 )
+from tests.rehearsal.test_dra import create_pod
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_dra_driver.py has what is declared")
 
@@ -67,6 +69,42 @@ def test_jobs_claim_gpus_of_nodes_that_start_for_them(
         assert rehearsal.run_until_ready(), rehearsal.failures
         joined = [event for event in sandbox.event_log.events if event.what == "member"]
         assert [event.detail["gpus"] for event in joined if event.detail["added"]] == [1] * started
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
+
+
+def test_nodes_start_for_pods_of_ones_own_that_request_gpus(tmp_path: Path) -> None:
+    """On GKE 1.36 also the first, one after the other; they leave with their pods."""
+
+    def alone(config: dict[str, Any]) -> None:
+        two_jobs(config)
+        config["gpu-cluster:cluster"]["version"] = "1.36"
+        config["gpu-cluster:workloads"] = {}
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "train-gke", tmp_path / "sandbox", configured(alone))
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
+        assert rehearsal.run_up_only(), rehearsal.failures
+        api, pods = sandbox.control_plane.api, "/api/v1/namespaces/default/pods"
+
+        def nodes() -> list[str]:
+            named = "cloud.google.com/gke-accelerator"
+            items = [item["metadata"] for item in api.items("/api/v1/nodes")]
+            return [item["name"] for item in items if named in item["labels"]]
+
+        assert nodes() == []
+        for name in ("first", "second"):
+            create_pod(sandbox, name, 1, {"role": "train-gpu"})
+        until(
+            lambda: [pod["status"]["phase"] for pod in api.items(pods)] == ["Running"] * 2,
+            "both pods have a GPU",
+        )
+        assert len(nodes()) == 2
+        for name in ("first", "second"):
+            api.delete(f"{pods}/{name}")
+        until(lambda: nodes() == [], "the nodes have left")
+        assert sandbox.event_log.findings == []
         rehearsal.teardown()
         assert rehearsal.failures == []
         nothing_stays(rehearsal)
