@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import yaml
 
 from ..kube import credentials
-from ..schema.effect import Sent
+from ..schema.effect import Sent, Silent
 from ..schema.limits import DNS_LABEL, matching
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
@@ -45,7 +45,9 @@ class ExistingClusterArgs(Checked):
     For a file below the program's folder, the restrictions of `kubeconfig` apply."""
     context: Annotated[str | None, Sent("Provider kubeconfig.current-context")] = None
     """The context to use; by default, the kubeconfig's current context."""
-    version: Annotated[str | None, _VERSION, Sent("DeviceClass spec.extendedResourceName")] = None
+    version: Annotated[
+        str | None, _VERSION, Silent("decides whether pods may request GPUs that others claim")
+    ] = None
     """The Kubernetes version of the control plane and of the oldest kubelet of the pools. From 1.36
     on, pods that request `nvidia.com/gpu` also run in pools with `devicePlugin: dra`."""
 
