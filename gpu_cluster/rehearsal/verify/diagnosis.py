@@ -229,7 +229,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
 
 def _no_instance(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> str:
     """Why Karpenter launches no instance for the pod, if it does so for the group."""
-    said = [
+    reasons = [
         event["message"]
         for event in snapshot.events
         if group.machines is not None
@@ -237,7 +237,7 @@ def _no_instance(pod: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> st
         and (event.get("source") or {}).get("component") == "karpenter"
         and event["involvedObject"].get("uid") == pod["metadata"]["uid"]
     ]
-    return f"; Karpenter says: {said[-1]}" if said else ""
+    return f"; Karpenter says: {reasons[-1]}" if reasons else ""
 
 
 def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
