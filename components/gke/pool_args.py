@@ -650,9 +650,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             warnings=[
                 *dict.fromkeys(line for choice in choices for line in choice.warnings),
                 *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
-                *self.claim_warnings(
-                    name, cluster.version or getattr(cluster, "first_version", "")
-                ),
+                *self.claim_warnings(name, str(getattr(cluster, "first_version", cluster.version))),
             ],
             fallback=choices if self.fallback else (),
         )

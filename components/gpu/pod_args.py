@@ -1,7 +1,7 @@
 """The settings of all pods on GPU nodes: image, resources, account, files, secrets."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -80,14 +80,15 @@ class GpuSelectorArgs(Checked):
 
     def check_met(self, pool: GpuPool) -> None:
         """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known."""
-        for key, value, fact, noun, meets in (
+        tests: Sequence[tuple[str, str | None, str, str, Callable[[str, str], bool]]] = (
             ("product", self.product, "driver_name", "name in NVIDIA's driver",
              lambda name, part: part in name),
             ("memory", self.memory, "memory_most", "memory in NVIDIA's driver",
              lambda most, least: quantity.parse(most) >= quantity.parse(least)),
             ("computeCapability", self.compute_capability, "compute_capability",
              "compute capability", lambda has, least: _version(has) >= _version(least)),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for key, value, fact, noun, meets in tests:
             facts = [getattr(GPUS[model], fact) for model in pool.models]
             if value and facts and not any(has is None or meets(has, value) for has in facts):
                 raise refuse(("gpuSelector", key), value)(
