@@ -82,17 +82,20 @@ _OVER_TCP: Mapping[str, _OverTcp] = {
         devices=["/dev/dmabuf_import_helper"],
     ),
     # Google's pods share the node's /run/tcpx, or an emptyDir (nccl-test.yaml), and workers have it
-    # as /tmp. They may run as another user than the daemon, and NCCL fails if it cannot connect to
-    # get_gpu_fd_* there (google/nccl-plugin-gpudirecttcpx, src/gpu/rx_pool.cu).
+    # as /tmp. NCCL fails if it cannot connect there, to get_gpu_fd_* and get_gpu_metadata_*,
+    # rx_rule_manager and rx_rule_uninstall (google/nccl-plugin-gpudirecttcpx 4b8ea7f2, src/gpu/
+    # rx_pool.cu, src/rx_buf_mgr_client). The daemon makes the last of these at the end of its
+    # preparations, and another socket before them (google/tcpgpudmarxd a6e09b3f,
+    # app/tcpgpudmarxd.cu). Those of a run that failed would stay in the volume.
     "tcpx": _OverTcp(
         command=[
             "/bin/bash",
             "-c",
-            "umask 0; exec /tcpgpudmarxd/build/app/tcpgpudmarxd --gpu_nic_preset a3vm "
+            f"rm -f {_SOCKETS}/*; exec /tcpgpudmarxd/build/app/tcpgpudmarxd --gpu_nic_preset a3vm "
             f"--gpu_shmem_type fd --uds_path {_SOCKETS} --setup_param '--verbose 128 2 0'",
         ],
         capabilities=["NET_ADMIN"],
-        healthy=["/bin/bash", "-c", f'test -n "$(ls -A {_SOCKETS})"'],
+        healthy=["test", "-S", f"{_SOCKETS}/rx_rule_uninstall"],
         shared={"name": "tcpx-sockets", "emptyDir": {}},
         mount=_SOCKETS,
         variables=_TCPX_VARIABLES,

@@ -2,7 +2,9 @@
 
 import json
 import os
+import socket
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -274,15 +276,32 @@ def test_workers_on_a3_high_share_the_sockets_of_their_daemon() -> None:
     ) in variables
 
 
-@pytest.mark.parametrize("answers", [0, 1])
-def test_the_daemon_is_ready_once_its_sockets_are_there(tmp_path: Path, answers: int) -> None:
-    """Workers start only then."""
-    _, worker = pod(A3_HIGH)
-    shell, option, script = worker["initContainers"][0]["startupProbe"]["exec"]["command"]
-    for number in range(answers):
-        (tmp_path / f"get_gpu_fd_{number}").touch()
-    script = script.replace("/run/tcpx", str(tmp_path))
-    assert subprocess.run([shell, option, script], check=False).returncode == 1 - answers
+FIRST, LAST = "rxdm_application_registry", "rx_rule_uninstall"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "ready"),
+    [([], [], False), ([], [FIRST], False), ([], [FIRST, LAST], True), ([LAST], [FIRST], False)],
+)
+def test_the_daemon_is_ready_once_its_last_socket_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: list[str], now: list[str], ready: bool
+) -> None:
+    """Workers start only then; it makes the first also if it then fails, and removes those of an
+    earlier run."""
+    monkeypatch.chdir(tmp_path)  # A socket's path has at most 108 characters.
+    (daemon,) = pod(A3_HIGH)[1]["initContainers"]
+    *command, probe = (
+        word.replace("/run/tcpx", ".")
+        for word in (*daemon["command"], daemon["startupProbe"]["exec"]["command"][-1])
+    )
+    with ExitStack() as sockets:
+        for name in before:
+            sockets.enter_context(socket.socket(socket.AF_UNIX)).bind(name)
+        subprocess.run([*command[:-1], command[-1].partition("exec ")[0]], check=True)
+        for name in now:
+            sockets.enter_context(socket.socket(socket.AF_UNIX)).bind(name)
+        words = [*daemon["startupProbe"]["exec"]["command"][:-1], probe]
+        assert (subprocess.run(words, check=False).returncode == 0) is ready
 
 
 @pytest.mark.parametrize("given", [{"nodes": 1}, {"gpus": 4}])

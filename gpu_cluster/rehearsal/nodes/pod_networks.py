@@ -254,6 +254,10 @@ def _wrong_workers(kind: _Kind, pod: Object, daemon: Any) -> Iterator[str]:
     words = " ".join((*(daemon.get("command") or ()), *(daemon.get("args") or ())))
     sockets = words.partition("--uds_path ")[2].partition(" ")[0]
     shared = _mounted(pod, daemon).get(sockets)
+    probe = ((daemon.get("startupProbe") or {}).get("exec") or {}).get("command") or ()
+    # The last ones (google/tcpgpudmarxd a6e09b3f, src/rx_rule_manager.cc).
+    waited = any(f"{sockets}/{last}" in word for word in probe
+                 for last in ("rx_rule_uninstall", "queue_ids_by_gpu"))  # fmt: skip
     for worker in pod["spec"]["containers"]:
         mounted = _mounted(pod, worker)
         if worker is daemon or "nvidia.com/gpu" not in _limits(worker):
@@ -262,6 +266,11 @@ def _wrong_workers(kind: _Kind, pod: Object, daemon: Any) -> Iterator[str]:
             if mounted.get("/dev/aperture_devices") != "/dev/aperture_devices":
                 yield f"gives {worker['name']} no /dev/aperture_devices: NCCL uses TCP"
             continue
+        if not waited:
+            yield (
+                f"starts {worker['name']} before {daemon['name']} has all its sockets, and NCCL "
+                f"does not wait: its startupProbe does not look for {sockets}/rx_rule_uninstall"
+            )
         # The plugin's own default is /tmp, where Google's pods mount the daemon's directory.
         prefix = _variable(worker, "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX") or "/tmp"
         if not shared or mounted.get(prefix) != shared:

@@ -109,8 +109,8 @@ WORKER = {
 
 
 def tcpx() -> Any:
-    """The same worker for A3 High, as Google documents it: container-engine-accelerators 992db812,
-    gpudirect-tcpx/nccl-test-latest.yaml."""
+    """The same worker for A3 High, as Google documents it, with a probe: container-engine-
+    accelerators 992db812, gpudirect-tcpx/nccl-test-latest.yaml."""
     pod: Any = copy.deepcopy(WORKER)
     names = [{"interfaceName": f"eth{number}", "network": f"n{number}"} for number in range(1, 5)]
     default = [{"interfaceName": "eth0", "network": "default"}]
@@ -123,6 +123,7 @@ def tcpx() -> Any:
         "name": "tcpx-daemon", "image": "r/tcpgpudmarxd-dev:v2.0.15",
         "command": ["/tcpgpudmarxd/build/app/tcpgpudmarxd", "--uds_path", "/run/tcpx"],
         "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}},
+        "startupProbe": {"exec": {"command": ["test", "-S", "/run/tcpx/rx_rule_uninstall"]}},
     }  # fmt: skip
     sidecar["volumeMounts"].append({"name": "sockets", "mountPath": "/run/tcpx"})
     worker["volumeMounts"][1] = {"name": "sockets", "mountPath": "/tmp"}
@@ -307,6 +308,10 @@ def sidecar(change: Callable[[Any], None]) -> Callable[[Any], None]:
         (sidecar(lambda c: c.pop("env")), "no /usr/local/nvidia/lib64 in LD_LIBRARY_PATH"),
         (sidecar(lambda c: c["volumeMounts"].pop(0)), "no /home/kubernetes/bin/nvidia at /usr/lo"),
         (sidecar(lambda c: c["volumeMounts"].pop()), "no sockets of tcpx-daemon (/run/tcpx) at /t"),
+        (sidecar(lambda c: c.pop("startupProbe")),
+         "starts worker before tcpx-daemon has all its sockets"),
+        (sidecar(lambda c: c["startupProbe"]["exec"].update(command=["ls", "-A", "/run/tcpx"])),
+         "does not look for /run/tcpx/rx_rule_uninstall"),
         (sidecar(lambda c: c.update(image="r/tcpgpudmarxd-dev:v2.0.12")),
          "has the daemon v2.0.12, which is not of the plugin's release v3.1.12"),
         (lambda pod: pod["spec"]["containers"][0]["volumeMounts"].pop(), "(/run/tcpx) at /tmp"),
