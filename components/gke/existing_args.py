@@ -53,14 +53,21 @@ DAEMON_LINES: Final[Mapping[str | None, str]] = {"tcpx": "v2.", "tcpxo": "v1."}
 
 def _wrong_daemon(version: str) -> str | None:
     """TCPXO's, v1, needs --uid= and --alsologtostderr before v1.0.18: container-engine-accelerators
-    992db812, gpudirect-tcpxo/README.md, "Aug 21, 2025"."""
+    992db812, gpudirect-tcpxo/README.md, "Aug 21, 2025". Of TCPX, v2, the same 98c85a6e, gpudirect-
+    tcpx/README.md, has variables for v2.0.12 and later ones."""
     if reason := _DAEMON.refusal(version):
         return str(reason)
-    if tuple(map(int, version.removeprefix("v").split("."))) >= (1, 0, 18):
+    numbers = tuple(map(int, version.removeprefix("v").split(".")))
+    first, why = (
+        ((1, 0, 18), "needs other arguments than this stack gives it")
+        if numbers[0] == 1
+        else ((2, 0, 12), "is older than the releases in Google's notes, whose variables pods get")
+    )
+    if numbers >= first:
         return None
     return (
-        f"{version} needs other arguments than this stack gives it; use v1.0.18 or newer, with the "
-        "plugin of the same release, which the cluster's owner installs"
+        f"{version} {why}; use v{'.'.join(map(str, first))} or newer, with the plugin of the same "
+        "release, which the cluster's owner installs"
     )
 
 
@@ -173,9 +180,9 @@ class GkeExistingClusterArgs(Checked):
         ),
         Sent("PodSpec initContainers[].image"),
     ] = None
-    """The version of the daemon in pods with `tcpxo` (v1, at least v1.0.18) or `tcpx` (v2), of the
-    same release as the owner's plugin (README.md of gpudirect-tcpxo and of gpudirect-tcpx in
-    container-engine-accelerators)."""
+    """The version of the daemon in pods with `tcpxo` (v1, at least v1.0.18) or `tcpx` (v2, at
+    least v2.0.12), of the same release as the owner's plugin (README.md of gpudirect-tcpxo and of
+    gpudirect-tcpx in container-engine-accelerators)."""
     labels: Annotated[
         Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]],
         Sent("NodePool nodeConfig.resourceLabels"),
