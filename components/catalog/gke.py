@@ -259,6 +259,15 @@ def meets(version: str, first: tuple[str, ...]) -> bool | None:
     return _numbers(version) >= same[0] if _VERSION.fullmatch(version) else None
 
 
+def in_words(first: tuple[str, ...]) -> str:
+    """What `first` asks for; a minor with `.0-gke.0` has it in all versions."""
+    every = [version.removesuffix(".0-gke.0") for version in first if version.endswith(".0-gke.0")]
+    some = [version for version in first if not version.endswith(".0-gke.0")]
+    if not every:
+        return " or ".join(some)
+    return f"any {every[0]} to {every[-1]}, or from {' / '.join(some)} on"
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     match = _VERSION.fullmatch(version)
     if match is None:

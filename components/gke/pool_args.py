@@ -856,7 +856,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             needs["dataCacheCount", "Data Cache"] = catalog.FIRST_VERSIONS["data-cache"]
         for (key, what), first in needs.items():
             if catalog.meets(version, first) is False:
-                return key, f"{what} needs GKE {' or '.join(first)}"
+                return key, f"{what} needs GKE {catalog.in_words(first)}"
         return None
 
     def gpu_pool(self, name: str) -> GpuPool:
