@@ -363,11 +363,11 @@ def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Co
     direct = {getattr(pool.args, "gpu_direct", None) for pool in settings.pools.values()} - {None}
     if not isinstance(args, GkeExistingClusterArgs) or not direct:
         return
-    # Of the last two, the images have one name: TCPXO's releases are v1, TCPX's v3.
+    # Of the last two, the images have one name, in two repositories.
     plugins = {
         "rdma": "nccl-plugin-gib",
-        "tcpx": "nccl-plugin-gpudirecttcpx-dev:v3",
-        "tcpxo": "nccl-plugin-gpudirecttcpx-dev:v1",
+        "tcpx": "gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev",
+        "tcpxo": "gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev",
     }
     needed = [plugin for name, plugin in plugins.items() if name in direct]
     needed += ["nri-device-injector"] if direct != {"rdma"} else []

@@ -132,18 +132,21 @@ def test_googles_installer_is_beside_no_other(name: str, driver: str, says: str)
         (["r/nri-device-injector@sha256:0"], {},
             "already has DaemonSet kube-system/theirs, which would run on the pools' nodes in "
             "addition to the stack's; set it to owner, and ask the cluster's owner for a DaemonSet "
-            "with nccl-plugin-gpudirecttcpx-dev:v1"),
+            "with gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev"),
         (["r/nri-device-injector@sha256:0"], {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"},
-            "image nccl-plugin-gpudirecttcpx-dev:v1; ask the cluster's owner for it"),
+            "image gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev; ask the cluster's owner for it"),
         ([], {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"},
-            "no DaemonSet of the cluster has an image nccl-plugin-gpudirecttcpx-dev:v1 or nri-"
-            "device-injector; ask the cluster's owner for it, or set it to stack"),
-        (["r/nccl-plugin-gpudirecttcpx-dev:v1.0.16", "r/nri-device-injector@sha256:0"],
+            "no DaemonSet of the cluster has an image gpudirect-tcpxo/nccl-plugin-"
+            "gpudirecttcpx-dev or nri-device-injector; ask the cluster's owner for it, or "
+            "set it to stack"),
+        (["r/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:latest",
+          "r/nri-device-injector@sha256:0"],
             {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"}, ""),
         # Of A3 High, whose plugin has the same image name.
-        (["r/nccl-plugin-gpudirecttcpx-dev:v3.1.12", "r/nri-device-injector@sha256:0"],
+        (["r/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev:v1", "r/nri-device-injector@sha256:0"],
             {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"},
-            "no DaemonSet of the cluster has an image nccl-plugin-gpudirecttcpx-dev:v1; ask"),
+            "no DaemonSet of the cluster has an image gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-"
+            "dev; ask"),
     ],
 )  # fmt: skip
 def test_a_node_has_one_plugin_of_nccl(
