@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from ipaddress import IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Interval, MinLen
@@ -47,7 +46,6 @@ from .disk_image import DISK_IMAGE
 from .existing_args import DAEMON_LINES, AnyGkeClusterArgs, GkeExistingClusterArgs
 from .fallback_args import Capacity, GkeFallbackArgs
 from .machine_args import GkeGpuMachineArgs
-from .network_args import RESERVED_ADDRESSES
 from .node_args import (
     KUBELET,
     LINUX,
@@ -989,13 +987,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise refuse("gpuDirect", self.gpu_direct)(
                 "needs cluster.gpuNetworksCidr",
                 remedy="set it, for instance to 192.168.0.0/16, or drop the key",
-            )
-        subnetwork = IPv4Network(cluster.gpu_networks_cidr).num_addresses // len(GPU_NETWORKS)
-        if self.max_nodes > subnetwork - RESERVED_ADDRESSES:
-            raise refuse("maxNodes", self.max_nodes)(
-                f"is more than the {subnetwork - RESERVED_ADDRESSES} addresses that each of the "
-                f"{len(GPU_NETWORKS)} networks of cluster.gpuNetworksCidr has for nodes",
-                remedy="lower it, or use a larger range",
             )
 
     def _check_owners_networks(self, cluster: GkeExistingClusterArgs, direct: str) -> None:

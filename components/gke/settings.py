@@ -4,15 +4,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv4Network
 
 from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, resolved
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at
-from ..schema.refusal import Refusals
+from ..schema.refusal import Refusals, refuse
 from .classes import check_names
-from .cluster_args import GkeClusterArgs
+from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .existing_args import AnyGkeClusterArgs
+from .network_args import RESERVED_ADDRESSES
 from .node_account import account_id, registry_warnings
 from .pool_args import GkeGpuNodePoolArgs
 from .sign_in import identity_warnings, project_id
@@ -67,6 +69,17 @@ class GkeSettings:
         pools cannot run in it."""
         if not isinstance(self.cluster, GkeClusterArgs):
             return []
+        fabrics = [(pool.pool.fabric, pool.pool.bounds[1]) for pool in self.pools.values()]
+        most = sum(nodes for fabric, nodes in fabrics if fabric and fabric.networks)
+        if cidr := self.cluster.gpu_networks_cidr:
+            # Pools of both kinds share the first networks.
+            room = IPv4Network(cidr).num_addresses // len(GPU_NETWORKS) - RESERVED_ADDRESSES
+            if most > room:
+                raise refuse("gpuNetworksCidr", cidr)(
+                    f"has {room} addresses for nodes in each of its {len(GPU_NETWORKS)} networks, "
+                    f"and pools with gpuDirect have up to {most} nodes together",
+                    remedy="use a larger range, or lower their maxNodes",
+                )
         fewest = self.cluster.system_pool.min_nodes
         fewest += sum(max(pool.pool.bounds[0], 1) for pool in self.pools.values())
         return self.cluster.network.check_room(fewest, self.most_nodes)
