@@ -260,11 +260,11 @@ def meets(version: str, first: tuple[str, ...]) -> bool | None:
 
 
 def in_words(first: tuple[str, ...]) -> str:
-    """What `first` asks for; a minor with `.0-gke.0` has it in all versions."""
+    """What `first` asks for; of several minors, one with `.0-gke.0` has it in all versions."""
     every = [version.removesuffix(".0-gke.0") for version in first if version.endswith(".0-gke.0")]
     some = [version for version in first if not version.endswith(".0-gke.0")]
-    if not every:
-        return " or ".join(some)
+    if not every or not some:
+        return " or ".join(first)
     return f"any {every[0]} to {every[-1]}, or from {' / '.join(some)} on"
 
 

@@ -52,8 +52,8 @@ def test_an_input_without_a_setting_is_explained() -> None:
         ("eks", "LaunchTemplate", "ebsOptimized", {
             "scaler cluster-autoscaler": "has it",
             "scaler auto-mode": 'NotWith("auto-mode", "WHY")'}),
-        ("eks", "EC2NodeClass", "spec.kubelet.maxPods", {
-            "type": "integer", "scaler karpenter": "has it"}),
+        ("eks", "EC2NodeClass", "spec.detailedMonitoring", {
+            "type": "boolean", "scaler karpenter": "has it"}),
     ],
 )  # fmt: skip
 def test_what_the_sources_say_is_shown(

@@ -209,7 +209,7 @@ def why_not_mounted(resources: Resources, cluster: CloudResource, mount: Mount) 
         sizes = [size, *(row[_SIZE] for row in others if row.get(_SIZE))]
         gib = ssds * local_ssds(mount.node_labels.get(_MACHINE, ""))[1]
         # The RAID and its volume group need some of it: setupCaching of the driver.
-        if sum(int(each.removesuffix("Gi")) for each in sizes) >= gib:
+        if sum(int(cache.removesuffix("Gi")) for cache in sizes) >= gib:
             return (
                 f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
                 f"Internal desc = Error setting up cache: caches of {' and '.join(sizes)}, and the "
