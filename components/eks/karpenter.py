@@ -31,7 +31,7 @@ NAME = "karpenter"
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 _GATES = (
     "ReservedCapacity", "SpotToSpotConsolidation", "NodeRepair", "NodeOverlay", "StaticCapacity",
-    "CapacityBuffer",
+    "CapacityBuffer", "TerminateFirstRepair",
 )  # fmt: skip
 CLAIMS = "DRANVIDIAGPU"
 """AWS's own gate, alpha in 1.15: Karpenter knows the devices that NVIDIA's DRA driver publishes on

@@ -84,9 +84,11 @@ class EksKarpenterArgs(Checked):
     """How many controllers run, each on a separate node; one of them is active, the others stand
     by. By default, two, or one if the system pool has one node."""
     node_repair: Annotated[bool, Sent("PodSpec containers[].env")] = False
-    """Whether it replaces nodes that EKS's monitoring agent reports as faulty: an alpha feature,
-    which terminates the pods on them, including jobs. It also replaces healthy nodes if the agent
-    reports DCGMError for one whose DCGM image took more than a minute to pull
+    """Whether it replaces nodes that EKS's monitoring agent reports as faulty, 10 minutes after a
+    known GPU error and 30 after others: an alpha feature, which terminates the pods on them,
+    including jobs, after 5 or 10 minutes. The new node starts first, unless the faulty one is in a
+    full reservation; without capacity for it, the faulty one stays. It also replaces healthy nodes
+    if the agent reports DCGMError for one whose DCGM image took more than a minute to pull
     (eks-node-monitoring-agent 266), or, in version 1.7.0, DCGMHealthCode71 for an H100 or A100 that
     ever had an NVLink CRC error (261)."""
     log_level: Annotated[Literal["debug", "info", "error"], Sent("PodSpec containers[].env")] = (

@@ -122,6 +122,9 @@ def gates(settings: EksSettings, *, repair: bool) -> list[str]:
     needed = {
         "NodeOverlay": any(pool.pool.sharing for pool in pools),
         "NodeRepair": repair,
+        # Otherwise, a faulty node in a full reservation stays (pkg/controllers/disruption/repair.go
+        # of sigs.k8s.io/karpenter 1.15.0).
+        "TerminateFirstRepair": repair,
         "StaticCapacity": any(pool.args.min_nodes for pool in pools)
         or any(pool.min_nodes for pool in cpu_pools),
         CLAIMS: any(pool.pool.device_class for pool in pools),

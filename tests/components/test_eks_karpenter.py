@@ -175,7 +175,7 @@ def test_features_in_alpha_are_off_unless_a_pool_needs_them(stack: Recording) ->
     """Nodes that are always there need static capacity, shared GPUs node overlays."""
     assert environment(stack)["FEATURE_GATES"] == (
         "ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false,"
-        "StaticCapacity=false,CapacityBuffer=false"
+        "StaticCapacity=false,CapacityBuffer=false,TerminateFirstRepair=false"
     )
     always = launched(
         EksGpuNodeGroupArgs(instance_types=["g5.xlarge"], min_nodes=1),
@@ -183,6 +183,7 @@ def test_features_in_alpha_are_off_unless_a_pool_needs_them(stack: Recording) ->
     )
     assert "StaticCapacity=true" in environment(always)["FEATURE_GATES"]
     assert "NodeRepair=true" in environment(always)["FEATURE_GATES"]
+    assert "TerminateFirstRepair=true" in environment(always)["FEATURE_GATES"]
     assert set(objects(always, "NodePool")) == {"train-gpu-static", "gpu-cluster-system"}
 
 
