@@ -208,12 +208,13 @@ which stores v1beta2 and still serves v1beta1: docs/contributing/upgrade-kueue.m
 
 KARPENTER: Final = Image(
     repository="public.ecr.aws/karpenter/controller",
-    tag="1.15.0",
-    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy, which lacks "
-    "a module that 1.15.1 and 1.15.2 need, so that rehearsals cannot run these",
+    tag="1.15.2",
+    source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy",
     read="2026-11-30",
 )
-"""Karpenter's controller for AWS. Its definitions (components/crds) belong to this version."""
+"""Karpenter's controller for AWS, and the version of the definitions in components/crds. Rehearsals
+run 1.15.0, because the proxy lacks a module that 1.15.1 and 1.15.2 need. That version does not try
+pools of a lower weight while a reservation is full (kubernetes-sigs/karpenter PR 3456)."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

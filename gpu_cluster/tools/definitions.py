@@ -36,10 +36,13 @@ LATER = {
             ),
         },
     ),
+    "karpenter-aws": ("v1.15.2", {}),
 }
-"""Program -> the version that runs in clusters, if its module cannot be downloaded, and what its
-definitions change: a part of a rule before and after (kubernetes-sigs/kueue PR 10630, in
-`git diff v0.16.6 v0.16.9 -- config/components/crd`, which has nothing else but descriptions)."""
+"""Program -> the version that runs in clusters, if its module, or one that it needs, cannot be
+downloaded, and what its definitions change: a part of a rule before and after. Kueue:
+kubernetes-sigs/kueue PR 10630, in `git diff v0.16.6 v0.16.9 -- config/components/crd`, which has
+nothing else but descriptions. Karpenter for AWS needs sigs.k8s.io/karpenter 1.15.1 from 1.15.1 on;
+pkg/apis of 1.15.0 and 1.15.2 are equal (read 2026-11-30)."""
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """A schema that accepts any object and keeps all of it."""
