@@ -672,6 +672,16 @@ class EksGpuNodeGroupArgs(Checked):
                 "devices the first node of a group has",
                 remedy="set it to 1 or more, or set devicePlugin: nvidia",
             )
+        # The nodes of minNodes are a static NodePool's, which provisioner.NewScheduler leaves out:
+        # until they are ready, draExistingNode has no devices for them (sigs.k8s.io/karpenter
+        # 1.15.0, pkg/controllers/provisioning).
+        if row.launches and 0 < self.min_nodes < self.max_nodes:
+            yield refuse("minNodes", self.min_nodes)(
+                f"must be 0 or maxNodes with devicePlugin dra and cluster.scaler {cluster.scaler}: "
+                "Karpenter does not know which devices the nodes of minNodes will have, and starts "
+                "others for pods that wait for them",
+                remedy=f"set it to 0 or {self.max_nodes}, or set devicePlugin: nvidia",
+            )
         kinds = dict.fromkeys(kind for choice in self.choices for kind in choice.instance_types)
         known = catalog.KARPENTER_CLAIM_FAMILIES
         unknown = [kind for kind in kinds if kind.partition(".")[0] not in known]
