@@ -163,7 +163,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         options="karpenter",
         declared_by="gpu-cluster:eks:KarpenterPool",
         # Of these, what has no `hash:"ignore"` in pkg/apis/v1 of sigs.k8s.io/karpenter and
-        # aws/karpenter-provider-aws 1.14.3 replaces every node; requirements, images, subnets,
+        # aws/karpenter-provider-aws 1.15.0 replaces every node; requirements, images, subnets,
         # security groups and reservations replace the nodes that they no longer match.
         nodes={
             _KARPENTER_POOL: ("spec.template",),

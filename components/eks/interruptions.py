@@ -1,6 +1,7 @@
 """The queue, with its rules, that tells Karpenter in advance when EC2 reclaims an instance.
 
-From the CloudFormation template of aws/karpenter-provider-aws 1.14 (read 2026-11-24).
+From the CloudFormation template of aws/karpenter-provider-aws 1.14 (read 2026-11-24);
+1.15.0 handles the same messages (pkg/controllers/interruption/messages).
 """
 
 import json

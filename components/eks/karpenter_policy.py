@@ -3,7 +3,8 @@
 From the CloudFormation template of aws/karpenter-provider-aws 1.14
 (website/content/en/v1.14/getting-started/getting-started-with-karpenter/cloudformation.yaml, read
 2026-11-24), without what this stack does not use: the stack declares the instance profiles, so
-Karpenter creates none, and zonal shifts are off.
+Karpenter creates none, and zonal shifts are off. 1.15.0 calls only RebootInstances besides
+(pkg/aws/sdk.go), behind a gate that is off.
 """
 
 from collections.abc import Sequence

@@ -143,7 +143,7 @@ def node_pools(name: str, nodes: Nodes) -> dict[str, dict[str, Any]]:
     if least:
         # A static NodePool accepts no weight, and no limits other than nodes. A drifted node's
         # successor starts first, and a node that is leaving counts too (ReserveNodeCount in
-        # sigs.k8s.io/karpenter 1.14.3): the limit leaves room for as many as the budget allows.
+        # sigs.k8s.io/karpenter 1.15.0): the limit leaves room for as many as the budget allows.
         specs[f"{name}-static"] = {
             "replicas": least,
             "limits": {"nodes": str(least + _spare(nodes))},
@@ -183,7 +183,7 @@ def overlay(pool: GpuPool, node_pools: Sequence[str]) -> dict[str, Any]:
     """Karpenter knows the GPUs of an instance type; the overlay says how many pods share them.
 
     In these NodePools, it overrides the instance type's own number (pkg/cloudprovider/types.go,
-    ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.14.3).
+    ApplyCapacityOverlay, of sigs.k8s.io/karpenter 1.15.0).
     """
     return {
         "requirements": [

@@ -140,7 +140,7 @@ def check_scaler(reservation: MaybeOutput | None, scaler: str) -> None:
     """Raises ValueError for a resource group if the scaler needs single reservations."""
     groups = SCALERS[scaler].node_groups
     if isinstance(reservation, str) and not groups and is_group(reservation):
-        # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.14.3) and NodeClass.
+        # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.15.0) and NodeClass.
         raise refuse("reservation", reservation)(
             f"is not possible with cluster.scaler {scaler}: it takes a reservation by its ID; "
             "give one such as cr-0123456789abcdef0, or set cluster.scaler: cluster-autoscaler"

@@ -57,7 +57,7 @@ commands = [
 mode = "always"
 essential = true
 """
-"""What Karpenter 1.14.3 writes for `instanceStorePolicy: RAID0` too:
+"""What Karpenter 1.15.0 writes for `instanceStorePolicy: RAID0` too:
 https://bottlerocket.dev/en/os/1.50.x/concepts/bootstrap-commands (read 2026-11-29)."""
 EVICTION = {
     "memory.available": "100Mi",

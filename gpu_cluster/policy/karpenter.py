@@ -168,7 +168,7 @@ def instance_metadata(resource: Resource, *, hops: float) -> Iterator[str]:
 
 def disks_encrypted(resource: Resource) -> Iterator[str]:
     """Without mappings Karpenter encrypts the volumes (DefaultEBS in pkg/providers/amifamily/
-    resolver.go of 1.14); a mapping has no default (components/crds)."""
+    resolver.go of 1.15.0); a mapping has no default (components/crds)."""
     if resource.type != EC2_NODE_CLASS:
         return
     for mapping in each(resource.props, "spec", "blockDeviceMappings"):

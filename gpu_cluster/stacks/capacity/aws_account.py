@@ -29,7 +29,7 @@ _SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile
 
 CLUSTER_TAGS = ("eks:cluster-name", "eks:eks-cluster-name")
 """Tags of the nodes of a cluster, with its name: managed node groups set the first, Karpenter
-(1.14.3, pkg/apis/v1/labels.go and pkg/utils/utils.go) and Auto Mode the second."""
+(1.15.0, pkg/apis/v1/labels.go and pkg/utils/utils.go) and Auto Mode the second."""
 
 
 def nodes_of(ec2: Any, cluster: str) -> list[Any]:

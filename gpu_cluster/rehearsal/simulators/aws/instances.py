@@ -61,7 +61,7 @@ def instance(account: Account, name: str) -> InstanceType:
 @rule("ec2", "DescribeInstances")
 def check_instances(account: Account, params: Params) -> None:
     """Describes an instance once, however often it is named: Karpenter's batches name one for each
-    of its callers (karpenter-provider-aws 1.14.3, pkg/batcher/describeinstances.go), on which moto
+    of its callers (karpenter-provider-aws 1.15.0, pkg/batcher/describeinstances.go), on which moto
     5.2.5 fails."""
     named = account.asking.response.params
     if ids := named.get("InstanceIds"):
