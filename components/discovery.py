@@ -32,7 +32,7 @@ def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[
     labels = {
         "product": f"{gpu.product}-SHARED" if shared else gpu.product,
         "count": str(gpus),
-        **({"memory": str(gpu.memory_mib)} if gpu.memory_mib is not None else {}),
+        "memory": str(gpu.memory_mib),
         **({"replicas": str(sharing.replicas)} if sharing is not None and shared else {}),
     }
     return {f"{GPU_RESOURCE}.{key}": value for key, value in labels.items()}

@@ -50,7 +50,7 @@ class Gpu:
     """As `nvidia-smi` and NVIDIA's DRA driver call it; None if no listing of a node with this GPU
     was found. `PRODUCT_SOURCES` has the listings, which have the name with hyphens."""
     memory_mib: int | None = None
-    """`nvidia.com/gpu.memory`, as the driver (from 510 on) reports it; None as above."""
+    """`nvidia.com/gpu.memory`, as the driver (from 510 on) reports it; None if `driver_name` is."""
     nvlink_domain: bool = False
     """Whether NVLink connects the GPUs of several machines; programs need IMEX to use it
     (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html)."""
@@ -90,12 +90,13 @@ PRODUCT_SOURCES: Final = {
     "L4": "labels of a node with gpu.machine Google-Compute-Engine, driver 580",
     "L40S": "labels in NVIDIA's AI factory blueprints; nvidia-smi in akash provider-configs 99",
     "H100": "NVIDIA/k8s-device-plugin issue 1501",
-    "H200": "ai-dynamo/dynamo recipes, which select nodes by it",
-    "B200": "ai-dynamo/dynamo recipes, which select nodes by it",
-    "GB200": "ai-dynamo/dynamo recipes, which select nodes by it",
-    "RTX PRO 6000": "NVIDIA Cloud Functions, labels of MIG nodes",
+    "H200": "ai-dynamo/dynamo recipes, which select nodes by it; memory: nvidia-smi",
+    "B200": "ai-dynamo/dynamo recipes, which select nodes by it; memory: nvidia-smi, driver 570",
+    "GB200": "ai-dynamo/dynamo recipes, which select nodes by it; memory: nvidia-smi",
+    "RTX PRO 6000": "NVIDIA Cloud Functions, labels of MIG nodes; memory: nvidia-smi, driver 610",
 }
-"""Model -> the published listing of a node's labels by GPU feature discovery; read 2026-11-24."""
+"""Model -> the published listing of a node's labels by GPU feature discovery; read 2026-11-24.
+`nvidia-smi`: its listings in several public repositories, which agree; read 2026-11-30."""
 
 _ROWS: Final = (
     Gpu(model="K80", memory_gb=12, architecture="Kepler"),
@@ -119,15 +120,17 @@ _ROWS: Final = (
         architecture="Ada"),
     Gpu(model="H100", driver_name="NVIDIA H100 80GB HBM3", memory_mib=81559, memory_gb=80,
         architecture="Hopper"),
-    Gpu(model="H200", driver_name="NVIDIA H200", memory_gb=141, architecture="Hopper"),
-    Gpu(model="B200", driver_name="NVIDIA B200", memory_gb=180, architecture="Blackwell"),
+    Gpu(model="H200", driver_name="NVIDIA H200", memory_mib=143771, memory_gb=141,
+        architecture="Hopper"),
+    Gpu(model="B200", driver_name="NVIDIA B200", memory_mib=183359, memory_gb=180,
+        architecture="Blackwell"),
     Gpu(model="B300", memory_gb=269, architecture="Blackwell Ultra"),
-    Gpu(model="GB200", driver_name="NVIDIA GB200", memory_gb=186, architecture="Blackwell",
-        nvlink_domain=True),
+    Gpu(model="GB200", driver_name="NVIDIA GB200", memory_mib=189471, memory_gb=186,
+        architecture="Blackwell", nvlink_domain=True),
     Gpu(model="GB300", memory_gb=279, architecture="Blackwell Ultra", nvlink_domain=True),
     Gpu(model="RTX PRO 4500", memory_gb=32, architecture="Blackwell"),
     Gpu(model="RTX PRO 6000", driver_name="NVIDIA RTX PRO 6000 Blackwell Server Edition",
-        memory_gb=96, architecture="Blackwell"),
+        memory_mib=97887, memory_gb=96, architecture="Blackwell"),
 )  # fmt: skip
 
 GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({row.model: row for row in _ROWS})
