@@ -537,10 +537,9 @@ class Cluster:
     managed_prometheus: bool = False
     """Whether Google's Managed Prometheus collects metrics, and Cloud Monitoring shows them and
     raises alerts; otherwise, objects in the cluster configure a Prometheus of the user's."""
-    mapped_after: Sequence["pulumi.Resource"] | None = None
-    """The nodes whose kubelets must have been upgraded before pods that request `nvidia.com/gpu`
-    get GPUs that others claim: one before Kubernetes 1.36 starts such a pod without its GPUs. None
-    if kubelets may remain older."""
+    mapped: "pulumi.Input[bool]" = False
+    """Whether pods that request `nvidia.com/gpu` get GPUs that others claim. False as long as a
+    kubelet may be older than Kubernetes 1.36: it would start such a pod without its GPUs."""
     granted: Mapping[str, Sequence["pulumi.Resource"]] = field(default_factory=dict)
     """Service account of pods -> its cloud permissions, which must exist before its pods start."""
     buckets: BucketDriver | None = None

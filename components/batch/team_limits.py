@@ -120,7 +120,7 @@ class TeamLimits(pulumi.ComponentResource):
         )
 
 
-def _most_gpus(queue: TeamQueue, cluster: Cluster) -> dict[str, str]:
+def _most_gpus(queue: TeamQueue, cluster: Cluster) -> dict[str, pulumi.Input[str]]:
     """The entries of the ResourceQuota for GPUs that pods request, and for those that they claim,
     if pods of any pool do. Members can create claims of every DeviceClass, and change them once
     Kueue has counted them."""
@@ -128,8 +128,10 @@ def _most_gpus(queue: TeamQueue, cluster: Cluster) -> dict[str, str]:
     claimed = sum(gpus for name, gpus in quota.items() if pools[name].device_class)
     # If the DeviceClass serves such requests too, claims of it also count as requests: kubernetes
     # v1.36.3, pkg/quota/v1/evaluator/core/resource_claims.go, addExtendedResourceQuota.
-    requested = sum(quota.values()) - (claimed if cluster.mapped_after is None else 0)
-    hard = {f"requests.{GPU_RESOURCE}": str(requested)}
+    requested = pulumi.Output.from_input(cluster.mapped).apply(
+        lambda mapped: str(sum(quota.values()) - (0 if mapped else claimed))
+    )
+    hard: dict[str, pulumi.Input[str]] = {f"requests.{GPU_RESOURCE}": requested}
     if any(pool.device_class for pool in pools.values()):
         hard[names.GPU_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = str(claimed)
         hard[names.MIG_CLASS + names.QUOTA_OF_CLASS_SUFFIX] = "0"

@@ -7,7 +7,7 @@ validators return None for a valid name, else the reason, which completes "`<the
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -234,10 +234,13 @@ def queue_labels(queue: str | None, priority: str | None) -> dict[str, str]:
     return {label: value for label, value in given.items() if value is not None}
 
 
-def maps_requests(version: str | None) -> bool:
-    """Whether nodes of this version, such as `1.36` or `1.36.4-gke.1391000`, serve pods that
-    request `nvidia.com/gpu` with GPUs that others claim; False if it is not known."""
-    return version is not None and tuple(map(int, version.split(".")[:2])) >= _MAPPED_SINCE
+def maps_requests(versions: Sequence[str | None]) -> bool:
+    """Whether nodes of all these versions, such as `1.36` or `1.36.4-gke.1391000`, serve pods that
+    request `nvidia.com/gpu` with GPUs that others claim; False if there are none, or one is not
+    known."""
+    return bool(versions) and all(
+        version and tuple(map(int, version.split(".")[:2])) >= _MAPPED_SINCE for version in versions
+    )
 
 
 def invalid_dns_label(name: str) -> str | None:

@@ -83,7 +83,15 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         kubeconfig=eks.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         ready=eks.ready,
-        mapped_after=groups if names.maps_requests(args.version) else None,
+        # Nodes of an image of one's own have its kubelet. Those that a controller in the cluster
+        # starts have no version here; and Karpenter 1.15.0 starts one with GPUs to claim also for
+        # a pod that requests them, waits for ever for the resource, and never removes the node.
+        mapped=not any(
+            pool.args.ami_id for pool in settings.pools.values() if pool.pool.device_class
+        )
+        and pulumi.Output.all(
+            *(nodes.node_group.version for nodes in groups if nodes.pool.device_class)
+        ).apply(names.maps_requests),
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         volumes=volumes,

@@ -28,6 +28,6 @@ def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
         ),
         kubeconfig=secret,
         pools={name: pool.pool for name, pool in settings.pools.items()},
-        mapped_after=() if names.maps_requests(args.version) else None,
+        mapped=names.maps_requests([args.version]),
         parent=runs.parent,
     )

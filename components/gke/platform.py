@@ -129,7 +129,10 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=gke.system_nodes,
-        mapped_after=gpu_pools if names.maps_requests(args.version) else None,
+        # GKE upgrades nodes long after the control plane. What the state has of them is no newer.
+        mapped=pulumi.Output.all(
+            *(nodes.node_pool.version for nodes in gpu_pools if nodes.pool.device_class)
+        ).apply(names.maps_requests),
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,

@@ -53,7 +53,9 @@ def declare_access(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Res
     account = kubernetes.core.v1.ServiceAccount(
         name, metadata={"name": name, "namespace": NAMESPACE}, opts=cluster.options(parent)
     )
-    mapped = None if cluster.mapped_after is None else names.GPU_RESOURCE
+    mapped = pulumi.Output.from_input(cluster.mapped).apply(
+        lambda mapped: names.GPU_RESOURCE if mapped else None
+    )
     classes = [
         kubernetes.resource.v1.DeviceClass(
             device_class,
@@ -62,9 +64,7 @@ def declare_access(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Res
                 "selectors": [{"cel": {"expression": _devices(kind)}}],
                 "extended_resource_name": resource,
             },
-            opts=cluster.options(
-                parent, depends_on=(cluster.mapped_after or ()) if resource else ()
-            ),
+            opts=cluster.options(parent),
         )
         for device_class, kind, resource in (
             (names.GPU_CLASS, "gpu", mapped),

@@ -290,10 +290,7 @@ def claiming(pools: list[str], *, mapped: bool = False, **queues: QueueArgs) -> 
     pods may also request them."""
     args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=pools)} if pools else queues)
     pools_ = [CLAIMED, dataclasses.replace(SHARED, sharing=None)]
-    after = () if mapped else None
-    return record(
-        lambda: declared(args, {}, dataclasses.replace(cluster(pools_), mapped_after=after))
-    )
+    return record(lambda: declared(args, {}, dataclasses.replace(cluster(pools_), mapped=mapped)))
 
 
 @pytest.mark.parametrize("pools", [["train", "shared"], ["shared"]])

@@ -7,9 +7,9 @@ import pytest
 from gpu_cluster.components.cluster import Sharing
 from gpu_cluster.components.kube.gpu_daemons import is_device_plugin, is_dra_driver
 from gpu_cluster.rehearsal.nodes.gpus import dra_fault
-from tests.components.recording import Recording
+from tests.components.recording import Recording, record
 from tests.components.test_device_plugin import DAEMON_SET, declare, pod, pool, terms
-from tests.program.environments import recorded, values_of
+from tests.program.environments import ANSWERS, as_engine_config, recorded, run_program, values_of
 
 DRIVER = "nvidia-dra-driver"
 ON_ITS_POOL = f"{DRIVER}-on-claimed"
@@ -141,18 +141,49 @@ def stack(**blocks: Any) -> Recording:
 
 
 CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
+NODE_POOL = "gcp:container/nodePool:NodePool"
 VERSIONS: dict[tuple[str, str | None], bool] = {
     ("onprem", None): False,
     ("onprem", "1.9"): False,
     ("onprem", "1.35.6"): False,
     ("onprem", "1.36"): True,
     ("onprem", "1.36.3"): True,
-    ("dev", None): False,
-    ("dev", "1.35"): False,
-    ("dev", "1.36.4-gke.1391000"): True,
     ("train", "1.35"): False,
     ("train", "1.36"): True,
 }
+
+
+def mapped(
+    stack: str,
+    cluster: dict[str, Any],
+    *,
+    outputs: dict[str, Any] | None = None,
+    plugin: dict[str, Any] | None = None,
+    **changed: Any,
+) -> bool:
+    """Whether the DeviceClass of whole GPUs serves pods that request them, if the stack's first
+    pool has the DRA driver and is `changed`, and another one, `plugin`, has none. It waits for
+    nodes of the first pool only."""
+    values = values_of(stack)
+    name, pool = next(iter(values["gpu-cluster:gpuPools"].items()))
+    pools = {name: {**pool, "devicePlugin": "dra", **changed}}
+    if plugin is not None:
+        pools["plugin"] = {**pool, **plugin}
+    cluster = {
+        key: value
+        for key, value in {**values["gpu-cluster:cluster"], **cluster}.items()
+        if value is not None
+    }
+    values |= {"gpu-cluster:cluster": cluster, "gpu-cluster:gpuPools": pools}
+    config = as_engine_config({**values, "gpu-cluster:workloads": {}})
+    found = record(run_program, config=config, outputs={**ANSWERS, **(outputs or {})})
+    names = {row.name: row.inputs["spec"].get("extendedResourceName") for row in found.of(CLASS)}
+    assert names.pop("mig.nvidia.com") is None
+    nodes = found.one(CLASS, "gpu.nvidia.com").depends_on
+    assert not [urn for urn in nodes if "::plugin" in urn]
+    served = {"nvidia.com/gpu": True, None: False}[names.pop("gpu.nvidia.com")]
+    assert stack == "onprem" or not served or [urn for urn in nodes if f"::{name}" in urn]
+    return served
 
 
 @pytest.mark.parametrize(("stack", "version"), VERSIONS)
@@ -160,22 +191,39 @@ def test_pods_that_request_gpus_get_them_from_kubernetes_1_36_on(
     stack: str, version: str | None
 ) -> None:
     """By the DeviceClass of whole GPUs, once the pool's nodes have that version."""
-    values = values_of(stack)
-    name, pool = next(iter(values["gpu-cluster:gpuPools"].items()))
-    cluster = {**values["gpu-cluster:cluster"], "version": version}
-    if version is None:
-        del cluster["version"]
-    pool = {**pool, "devicePlugin": "dra", **({"minNodes": 1} if stack == "train" else {})}
-    values |= {"gpu-cluster:cluster": cluster, "gpu-cluster:gpuPools": {name: pool}}
-    if version == "1.35" and stack == "train":
-        pool["maxNodes"] = 1
-    found = recorded({**values, "gpu-cluster:workloads": {}})
-    names = {row.name: row.inputs["spec"].get("extendedResourceName") for row in found.of(CLASS)}
-    mapped = VERSIONS[stack, version]
-    assert names == {"gpu.nvidia.com": "nvidia.com/gpu" if mapped else None, "mig.nvidia.com": None}
-    after = found.one(CLASS, "gpu.nvidia.com").depends_on
-    nodes = [urn for urn in after if f"::{name}" in urn]
-    assert bool(nodes) == (mapped and stack != "onprem")
+    group = {"minNodes": 1, "maxNodes": 1} if stack == "train" else {}
+    assert mapped(stack, {"version": version}, **group) == VERSIONS[stack, version]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [({}, False), ({"version": "1.35.6-gke.1000"}, False), ({"version": "1.36.4-gke.1"}, True)],
+)
+@pytest.mark.parametrize("version", [None, "1.36"])
+def test_on_gke_they_do_once_the_nodes_have_that_version(
+    version: str | None, nodes: dict[str, str], expected: bool
+) -> None:
+    """GKE upgrades them later than the control plane, whose version the stack may raise."""
+    assert mapped("dev", {"version": version}, outputs={NODE_POOL: nodes}) == expected
+
+
+def test_a_node_pool_of_the_device_plugin_may_be_older() -> None:
+    """Nothing waits for it, since no pod on it has a claim."""
+    assert mapped("dev", {}, outputs={NODE_POOL: {"version": "1.36.4-gke.1"}}, plugin={})
+
+
+def test_karpenter_starts_no_nodes_for_pods_that_request_claimable_gpus() -> None:
+    """It would wait for ever for `nvidia.com/gpu` on such a node, and never remove it."""
+    cluster = {"version": "1.36", "scaler": "karpenter", "autoscaler": None}
+    assert not mapped("train", cluster, instanceTypes=["g6.xlarge"], minNodes=0, maxNodes=4)
+
+
+def test_the_kubelet_in_an_image_of_ones_own_may_be_older() -> None:
+    """That of another pool, with the device plugin, does not matter."""
+    cluster, group = {"version": "1.36"}, {"minNodes": 1, "maxNodes": 1}
+    image = {"amiId": "ami-0123456789abcdef0"}
+    assert not mapped("train", cluster, **group, **image)
+    assert mapped("train", cluster, plugin=image, **group)
 
 
 IMAGE = "docker.io/nvidia/cuda:12.6.3-base-ubuntu24.04"
