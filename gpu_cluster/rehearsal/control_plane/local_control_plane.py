@@ -105,7 +105,9 @@ class LocalControlPlane:
 
     def _version_flags(self) -> Mapping[str, str]:
         """What makes the servers behave as the cluster's version, as far as they can: its APIs,
-        fields and feature gates (KEP 4330). GKE and EKS have upstream's default gates."""
+        fields and feature gates (KEP 4330), as upstream's defaults have them. A cloud may turn
+        off gates of beta features: docs.cloud.google.com/kubernetes-engine/docs/concepts/
+        feature-gates, 2026-11-30."""
         own = _minor(tools.programs.program("control-plane").version())
         minor = _minor(self._version) or own
         if minor < own:

@@ -251,7 +251,7 @@ def _unclaimable(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot
     ):
         return (
             f"it requests {GPU}, its nodes have GPUs only for claims, and no DeviceClass has the "
-            f"extendedResourceName {GPU}, which Kubernetes knows from 1.36 on"
+            f"extendedResourceName {GPU}, which servers that run as Kubernetes before 1.36 drop"
         )
     for claim in pod["spec"].get("resourceClaims") or ():
         if name := claim.get("resourceClaimTemplateName"):

@@ -295,7 +295,7 @@ def test_a_pod_that_requests_gpus_of_the_driver_is_explained(mapped: bool) -> No
         groups=[own], nodes={own.name: [machine]}, pods=[waiting, taken], mapped=mapped
     )
     found = diagnose(waiting, snapshot)
-    assert ("no DeviceClass has the extendedResourceName" in found.message) == (not mapped)
+    assert ("that run as Kubernetes before 1.36 drop" in found.message) == (not mapped)
     assert (
         "none has 1 unclaimed GPUs, used by Deployment default/sample" in found.message
     ) == mapped
