@@ -61,7 +61,8 @@ def nodes_private(resource: Resource) -> Iterator[str]:
     if resource.type == GOOGLE.node_pool and get(props, "networkConfig") and is_off(private):
         yield (
             f"pool {resource.name} gives its nodes public addresses; set "
-            "networkConfig.enablePrivateNodes"
+            "networkConfig.enablePrivateNodes, or, if the cluster already existed, ask its owner "
+            "to run gcloud container clusters update with --enable-private-nodes"
         )
 
 

@@ -53,6 +53,8 @@ ALLOWED: Sequence[Allowed] = (
 """/mnt/k8s-disks is not allowed: EKS nodes with a RAID store the kubelet's and containerd's data on
 it. Neither is /dev/shm: an `emptyDir` with medium Memory belongs to the pod."""
 
+_EXEMPT = ", or exempt the pods there (host-paths: exempt)"
+
 
 def host_paths(
     resource: Resource, *, paths: Sequence[str], exempt: Mapping[str, Sequence[str]]
@@ -71,9 +73,8 @@ def host_paths(
             path = get(volume, "hostPath", "path")
             if isinstance(path, str) and _normal(path) not in own_paths:
                 writes = _writes(pods, get(volume, "name"))
-                yield from _judged(
-                    f"{pods.title} in namespace {pods.namespace}", path, writes, paths
-                )
+                who = f"{pods.title} in namespace {pods.namespace}"
+                yield from _judged(who, path, writes, paths, _EXEMPT)
     if resource.type.startswith("kubernetes:core/v1:PersistentVolume"):
         spec = get(resource.props, "spec")
         modes = each(spec, "accessModes")
@@ -94,7 +95,9 @@ def exempt_by(pods: Pods, exempt: Mapping[str, Sequence[str]]) -> set[str]:
     }
 
 
-def _judged(who: str, path: str, writes: bool | None, more: Sequence[str]) -> Iterator[str]:
+def _judged(
+    who: str, path: str, writes: bool | None, more: Sequence[str], otherwise: str = ""
+) -> Iterator[str]:
     whole = _normal(path)
     allowed = next((allowed for allowed in ALLOWED if _below(whole, allowed.path)), None)
     if any(_below(whole, _normal(other)) for other in more):
@@ -102,7 +105,7 @@ def _judged(who: str, path: str, writes: bool | None, more: Sequence[str]) -> It
     if allowed is None:
         yield (
             f"{who} mounts {path} of its node; drop it, or allow the directory in "
-            "policy/config.json (host-paths: paths)"
+            f"policy/config.json (host-paths: paths){otherwise}"
         )
     elif writes and not allowed.writable:
         yield f"{who} mounts {path} of its node for writing; set readOnly on each volumeMount"

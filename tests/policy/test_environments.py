@@ -168,7 +168,9 @@ def test_a_job_with_a_daemon_needs_the_documented_exemptions_and_no_others(
     resources = resources_of("dev", record(run_program, config=config, outputs=ANSWERS))
     page = (ROOT / "docs/how-to/train-on-several-nodes-gke.md").read_text()
     exempt = json.loads(page.partition("```json")[2].partition("```")[0])
-    for policy, controls in {"host-paths": 2, "pod-security-baseline": 1}.items():
+    needed = {"host-paths": 2, "pod-security-baseline": 1, "namespace-enforces": 1}
+    assert exempt.keys() == needed.keys()
+    for policy, controls in needed.items():
         assert len(findings(policy, resources, settings={})) == controls
         assert findings(policy, resources, settings=exempt) == []
 

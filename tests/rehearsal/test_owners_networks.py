@@ -1,5 +1,6 @@
 """GPUDirect over TCP on a GKE cluster whose owner made the networks: jobs use them by name."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gpu_cluster.policy import settings
+from gpu_cluster.rehearsal.run import POLICIES
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
@@ -15,6 +18,7 @@ from tests.rehearsal.own_stacks import folder_of
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
 STACK = "on-gke-tcpxo"
+EXAMPLES = ROOT / "examples" / "existing"
 
 
 def google_objects(*, plugin: str) -> list[dict[str, Any]]:
@@ -70,14 +74,24 @@ def rehearsed(
     folder: Path, document: dict[str, Any], pool: Mapping[str, str] | None = None, **cluster: Any
 ) -> Iterator[Rehearsal]:
     """The example's job, on its pool so changed, on the cluster that `document` describes."""
-    stack = yaml.safe_load((ROOT / "examples" / "existing" / f"Pulumi.{STACK}.yaml").read_text())
+    stack = yaml.safe_load((EXAMPLES / f"Pulumi.{STACK}.yaml").read_text())
     stack["config"]["gpu-cluster:gpuPools"]["train-gpu"] |= pool or {}
     stack["config"]["gpu-cluster:cluster"] |= cluster
     (folder / f"{STACK}.yaml").write_text(yaml.safe_dump(document))
     source = folder_of(STACK, folder, yaml.safe_dump(stack))
     options = SandboxOptions(inventories=folder, job_seconds=2)
     with Sandbox(STACK, source=source, folder=folder / "sandbox", options=options) as sandbox:
-        yield Rehearsal(sandbox=sandbox, deadline=180)
+        yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES, deadline=180)
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of the policies, which the first lines of the example have."""
+    text = (EXAMPLES / f"Pulumi.{STACK}.yaml").read_text()
+    given = "".join(re.findall(r'^#   (".*)$', text, re.MULTILINE))
+    file = tmp_path / "config.json"
+    file.write_text(f"{{{given}}}")
+    monkeypatch.setenv(settings.ELSEWHERE, str(file))
 
 
 OWNER = {"ncclPlugin": "owner", "gpuDirectDaemon": "v1.0.22"}
