@@ -19,6 +19,7 @@ from tests.rehearsal.conftest import (
     nothing_stays,
     said,
     until,
+    up,
 )
 from tests.rehearsal.test_dra import create_pod
 
@@ -107,6 +108,43 @@ def test_nodes_start_for_pods_of_ones_own_that_request_gpus(tmp_path: Path) -> N
         assert sandbox.event_log.findings == []
         rehearsal.teardown()
         assert rehearsal.failures == []
+
+
+def test_on_gke_the_device_class_follows_the_nodes(tmp_path: Path) -> None:
+    """The stack upgrades the control plane, Google the nodes: only then may pods request the GPUs,
+    once the state knows. Until then an update changes nothing."""
+
+    def version(number: str) -> Mutation:
+        def change(config: dict[str, Any]) -> None:
+            config["gpu-cluster:cluster"]["version"] = number
+            config["gpu-cluster:gpuPools"]["train-gpu"]["devicePlugin"] = "dra"
+            config["gpu-cluster:workloads"] = {}
+
+        return configured(change)
+
+    with ExitStack() as sandboxes:
+        sandbox = entered(sandboxes, "train-gke", tmp_path / "sandbox", version("1.35"))
+
+        def served() -> str | None:
+            (spec,) = (
+                row["inputs"]["spec"]
+                for row in sandbox.engine.resources()
+                if row["urn"].endswith("DeviceClass::gpu.nvidia.com")
+            )
+            return spec.get("extendedResourceName")  # type: ignore[no-any-return]
+
+        up(sandbox)
+        up(sandbox, version("1.36"))
+        assert served() is None
+        assert sandbox.engine.up().changed == 0
+        (cluster,) = sandbox.cloud.of("container.clusters")  # type: ignore[attr-defined]
+        for pool in sandbox.cloud.of("container.nodePools"):  # type: ignore[attr-defined]
+            assert pool.state["version"].startswith("1.35.")
+            pool.state["version"] = cluster.state["currentMasterVersion"]
+        assert sandbox.engine.up().changed == 0
+        assert sandbox.engine.up(refresh=True).ok
+        # The API server is still the one of 1.35 and drops it; so each update sends it again.
+        assert served() == "nvidia.com/gpu"
 
 
 POOL = "gcp:container/nodePool:NodePool"
