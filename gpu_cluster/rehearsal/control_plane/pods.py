@@ -93,6 +93,7 @@ def claimed_gpus(claim: Object, classes: Mapping[str, Object]) -> int:
     ]
     return sum(min(counts, default=0) for counts in needs)
 
+
 def claims_devices(pod: Object) -> bool:
     """Whether it has devices by claims: its own, or one of the scheduler for what it requests."""
     named = pod["spec"].get("resourceClaims") or pod["status"].get("extendedResourceClaimStatus")
