@@ -258,6 +258,8 @@ class GpuPool:
     """StorageClasses whose disks the nodes cannot attach; the default one is an empty name."""
     attachable: str | None = None
     """A StorageClass whose disks they can attach, if `unattachable` contains the default one."""
+    cacheable: Sequence[str] = ()
+    """StorageClasses with a cache on local SSDs whose disks they can attach."""
     cached_disks: Mapping[str, int] = field(default_factory=dict)
     """StorageClass whose disks share a cache on the node's local SSDs -> how many disks of these
     classes a node can mount at the same time."""

@@ -44,7 +44,8 @@ _NETWORK = matching(
     re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?"),
 )
 _DAEMON = matching(
-    "a version of Google's tcpgpudmarxd-dev such as v1.0.22", re.compile(r"v[12](?:[.][0-9]+)+")
+    "a version of Google's tcpgpudmarxd-dev such as v1.0.22 (tcpxo) or v2.0.15 (tcpx)",
+    re.compile(r"v[12](?:[.][0-9]+)+"),
 )
 
 DAEMON_LINES: Final[Mapping[str | None, str]] = {"tcpx": "v2.", "tcpxo": "v1."}

@@ -84,6 +84,7 @@ def attachable_classes(machine: catalog.MachineType, *, cache: bool = False) -> 
     return {
         "unattachable": classes,
         "attachable": gke_volumes.HYPERDISK_CLASS if "" in classes else None,
+        "cacheable": [name for name in gke_volumes.CACHED if name not in classes],
     }
 
 
@@ -93,7 +94,7 @@ def _loses_cache(way: str) -> Rule:
     return never(capacity_type=way)(
         "is not possible with capacityType {capacity_type}: Google ends such a node before its "
         "disks are unmounted, and GKE may not mount a disk again whose cache was lost; drop the "
-        "key, or set capacityType: on-demand"
+        "key{or_on_demand}"
     )
 
 
@@ -961,6 +962,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     @property
+    def or_on_demand(self) -> Literal["", ", or set capacityType: on-demand"]:
+        """What else a refusal offers if the machine type is sold so."""
+        sold = "on-demand" in self.machine.provisioning
+        return ", or set capacityType: on-demand" if sold else ""
+
+    @property
     def _cache_gib(self) -> int:
         """The size of a node's local SSDs for Data Cache. The driver makes them a RAID with a
         volume group, which need some of it: gcp-compute-persistent-disk-csi-driver b560165c,
@@ -999,7 +1006,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         line = DAEMON_LINES[direct]
         daemon = cluster.gpu_direct_daemon or ""
-        if cluster.nccl_plugin == "owner" and not daemon.startswith(line):
+        if cluster.nccl_plugin == "owner" and daemon and not daemon.startswith(line):
+            raise refuse("gpuDirect", direct)(
+                f"needs a daemon {line}*, and cluster.gpuDirectDaemon is {daemon}",
+                remedy=f"change that to the owner's {line}*, or set cluster.ncclPlugin: stack",
+            )
+        if cluster.nccl_plugin == "owner" and not daemon:
             raise refuse("gpuDirect", direct)(
                 f"needs cluster.gpuDirectDaemon, the version of the daemon, {line}*, in the "
                 "release of the plugin that the cluster's owner installs",

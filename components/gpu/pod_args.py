@@ -478,7 +478,14 @@ def _check_attachable(path: Keys, name: str, claim: VolumeClaimArgs, pool: GpuPo
     if given not in pool.unattachable:
         return
     key = f"volumeClaims.{name}.storageClass"
-    change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
+    if given in pool.cached_disks and not pool.cacheable:
+        raise refuse((*path, "claim"))(
+            f"nodes of pool {pool.name} have no local SSDs for Data Cache, which the disk of "
+            f"{name} needs; set gpuPools.{pool.name}.dataCacheCount, if its machine type can have "
+            "it, or use a claim with another storageClass, or a bucket"
+        )
+    other = pool.cacheable[0] if given in pool.cached_disks else pool.attachable
+    change = f"set {key} to {other}" if other else f"drop {key}"
     raise refuse((*path, "claim"))(
         f"nodes of pool {pool.name} cannot attach the disk of {name}, whose storageClass is "
         f"{given or 'the default one'}; {change}, or use a bucket. A claim that exists cannot "
