@@ -470,6 +470,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if key == "diskType":
             return self.machine.features.boot_disks
         if key == "localSsdCount":
+            if self.local_storage is None and (included := self.machine.local_ssds):
+                raise refuse(key)(f"{self.machine_type} has {included} in any case; drop the key")
             if self.local_storage is None:
                 raise refuse(key)("needs localStorage; drop the key, or set localStorage")
             return self.machine.ssd_choices
