@@ -62,7 +62,7 @@ def nodes_private(resource: Resource) -> Iterator[str]:
         yield (
             f"pool {resource.name} gives its nodes public addresses; set "
             "networkConfig.enablePrivateNodes, or, if the cluster already existed, ask its owner "
-            "to run gcloud container clusters update with --enable-private-nodes"
+            "to update the cluster with --enable-private-nodes"
         )
 
 

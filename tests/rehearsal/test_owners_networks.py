@@ -118,17 +118,26 @@ def test_a_job_joins_the_owners_networks(
         assert rehearsal.sandbox.disturbed() == []
 
 
-def test_a_network_that_does_not_fit_ends_the_preview(tmp_path: Path) -> None:
-    """One that does not exist, by its name, and one for other pods; nothing has been created."""
+@pytest.mark.parametrize(
+    ("number", "field", "value", "says"),
+    [
+        (3, ("metadata", "name"), "other", "resource 'gpu-nic-3' does not exist"),
+        (5, ("spec", "type"), "L3", "gpu-nic-5 is a Network of type L3"),
+    ],
+    ids=["missing", "for other pods"],
+)
+def test_a_network_that_does_not_fit_ends_the_preview(
+    tmp_path: Path, number: int, field: tuple[str, str], value: str, says: str
+) -> None:
+    """By its name; nothing has been created. A preview ends at the first one that it finds."""
     document = inventory(objects=[])
     found = {(item["kind"], item["metadata"]["name"]): item for item in document["objects"]}
-    found["Network", "gpu-nic-3"]["metadata"]["name"] = "other"
-    found["Network", "gpu-nic-5"]["spec"]["type"] = "L3"
+    part, key = field
+    found["Network", f"gpu-nic-{number}"][part][key] = value
     with rehearsed(tmp_path, document) as rehearsal:
         outcome = rehearsal.sandbox.engine.preview(None)
         assert not outcome.ok
-        assert any("resource 'gpu-nic-3' does not exist" in line for line in outcome.errors)
-        assert any("gpu-nic-5 is a Network of type L3" in line for line in outcome.errors)
+        assert any(says in line for line in outcome.errors), outcome.errors
         assert rehearsal.sandbox.cloud.list_resources() == []
 
 
