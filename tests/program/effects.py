@@ -202,7 +202,7 @@ def _differs(start: Config, other: Config) -> bool:
 
 
 def effects(
-    platform: str, setting: Setting, most: int = 10
+    platform: str, setting: Setting, most: int = 20
 ) -> tuple[set[str], Sequence[str], Sequence[Any]]:
     """The inputs that the setting changes, in which of those that its field names it does not show,
     and which choices of its type change nothing.
