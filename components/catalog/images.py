@@ -212,9 +212,9 @@ KARPENTER: Final = Image(
     source="versions of github.com/aws/karpenter-provider-aws on the Go module proxy",
     read="2026-11-30",
 )
-"""Karpenter's controller for AWS, and the version of the definitions in components/crds. Rehearsals
-run 1.15.0, because the proxy lacks a module that 1.15.1 and 1.15.2 need. That version does not try
-pools of a lower weight while a reservation is full (kubernetes-sigs/karpenter PR 3456)."""
+"""Karpenter's controller for AWS, and the version of the definitions in components/crds. 1.15.0
+does not try pools of a lower weight while a reservation is full (kubernetes-sigs/karpenter PR
+3456)."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -83,9 +83,10 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         kubeconfig=eks.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         ready=eks.ready,
-        # Nodes of an image of one's own have its kubelet. Those that a controller in the cluster
-        # starts have no version here; and Karpenter 1.15.0 starts one with GPUs to claim also for
-        # a pod that requests them, waits for ever for the resource, and never removes the node.
+        # Nodes with the user's own image have the kubelet of that image. Those that a controller in
+        # the cluster starts have no version here; and Karpenter 1.15.0 starts one with GPUs to
+        # claim also for a pod that requests them, waits forever for the resource, and never removes
+        # the node.
         mapped=not any(
             pool.args.ami_id for pool in settings.pools.values() if pool.pool.device_class
         )

@@ -672,26 +672,8 @@ class EksGpuNodeGroupArgs(Checked):
                 "devices the first node of a group has",
                 remedy="set it to 1 or more, or set devicePlugin: nvidia",
             )
-        # The nodes of minNodes are a static NodePool's, which provisioner.NewScheduler leaves out:
-        # until they are ready, draExistingNode has no devices for them (sigs.k8s.io/karpenter
-        # 1.15.0, pkg/controllers/provisioning).
-        if row.launches and 0 < self.min_nodes < self.max_nodes:
-            yield refuse("minNodes", self.min_nodes)(
-                f"must be 0 or maxNodes with devicePlugin dra and cluster.scaler {cluster.scaler}: "
-                "Karpenter does not know which devices the nodes of minNodes will have, and starts "
-                "others for pods that wait for them",
-                remedy=f"set it to 0 or {self.max_nodes}, or set devicePlugin: nvidia",
-            )
-        kinds = dict.fromkeys(kind for choice in self.choices for kind in choice.instance_types)
-        known = catalog.KARPENTER_CLAIM_FAMILIES
-        unknown = [kind for kind in kinds if kind.partition(".")[0] not in known]
-        if row.launches and unknown and self.min_nodes < self.max_nodes:
-            yield refuse("devicePlugin")(
-                f"dra is not possible with {', '.join(unknown)} and cluster.scaler karpenter: "
-                "Karpenter does not know their GPUs before a node has started; it knows those of "
-                f"{', '.join(sorted(known))}",
-                remedy="choose such types, set minNodes to maxNodes, or set devicePlugin: nvidia",
-            )
+        if row.launches and self.min_nodes < self.max_nodes:
+            yield from self._unknown_to_karpenter(cluster.scaler)
         if self.os == "bottlerocket":
             yield refuse("devicePlugin")(
                 "dra is supported only with os al2023: the DRA driver looks for NVIDIA's libraries "
@@ -1135,6 +1117,28 @@ class EksGpuNodeGroupArgs(Checked):
             return ["none", "nvidia"]
         most = self._addresses
         return Range(None, most) if key == "kubelet.maxPods" and most else None
+
+    def _unknown_to_karpenter(self, scaler: str) -> Iterator[Refusal]:
+        """What keeps it from starting nodes for claims."""
+        # The nodes of minNodes are a static NodePool's, which provisioner.NewScheduler leaves out:
+        # until they are ready, draExistingNode has no devices for them (sigs.k8s.io/karpenter
+        # 1.15.0, pkg/controllers/provisioning).
+        if self.min_nodes:
+            yield refuse("minNodes", self.min_nodes)(
+                f"must be 0 or maxNodes with devicePlugin dra and cluster.scaler {scaler}: "
+                "Karpenter does not know which devices the nodes of minNodes will have, and starts "
+                "others for pods that wait for them",
+                remedy=f"set it to 0 or {self.max_nodes}, or set devicePlugin: nvidia",
+            )
+        kinds = dict.fromkeys(kind for choice in self.choices for kind in choice.instance_types)
+        known = catalog.KARPENTER_CLAIM_FAMILIES
+        if unknown := [kind for kind in kinds if kind.partition(".")[0] not in known]:
+            yield refuse("devicePlugin")(
+                f"dra is not possible with {', '.join(unknown)} and cluster.scaler {scaler}: "
+                "Karpenter does not know their GPUs before a node has started; it knows those of "
+                f"{', '.join(sorted(known))}",
+                remedy="choose such types, set minNodes to maxNodes, or set devicePlugin: nvidia",
+            )
 
     @property
     def _images_on_disks(self) -> bool:

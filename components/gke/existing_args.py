@@ -211,6 +211,11 @@ class GkeExistingClusterArgs(Checked):
                 f"{self.endpoint}; give both keys, or drop both to have them read from the cluster"
             )
 
+    @property
+    def first_version(self) -> str:
+        """The version that the cluster has reached, as far as is known; else empty."""
+        return self.version or ""
+
     @rule
     def _check_gpu_networks(self) -> Iterator[Refusal]:
         numbers = catalog.GPU_INTERFACES

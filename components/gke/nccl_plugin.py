@@ -27,6 +27,7 @@ _HOST = "/host"
 class _Installer:
     """What Google's image of a plugin needs to be installed."""
 
+    name: str
     labels: Mapping[str, str]
     """Labels of the nodes: by no pool's name, since each new pool would restart it on all."""
     command: str
@@ -54,18 +55,21 @@ chmod a+rw {names.APERTURE_DEVICES}/*/resource*
 
 _INSTALLERS: Final[Mapping[GpuDirect, _Installer]] = {
     "rdma": _Installer(
+        name="gib-installer",
         labels={names.GKE_NETWORK_DRIVER: "true"},
         command="/scripts/container_entry.sh install",
         source="/var/lib/gib",
         directory=names.GIB_DIRECTORY,
     ),
     "tcpx": _Installer(
+        name="tcpx-installer",
         labels={names.GPU_DIRECT: "tcpx"},
         command="/scripts/container_entry.sh install --install-nccl",
         source="/var/lib/tcpx",
         directory=names.TCPX_DIRECTORY,
     ),
     "tcpxo": _Installer(
+        name="tcpxo-installer",
         labels={names.GPU_DIRECT: "tcpxo"},
         command="/bin/bash /scripts/container_entry.sh install --install-nccl",
         source="/var/lib/tcpxo",
@@ -105,21 +109,20 @@ class NcclPlugin(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:NcclPlugin", name, None, opts)
         plugin, image = _INSTALLERS[gpu_direct], images.NCCL_PLUGINS[gpu_direct]
-        installer = f"{'gib' if gpu_direct == 'rdma' else gpu_direct}-installer"
         kubernetes.apps.v1.DaemonSet(
-            installer,
+            plugin.name,
             metadata={
-                "name": installer,
+                "name": plugin.name,
                 "namespace": "kube-system",
-                "labels": {"k8s-app": installer},
+                "labels": {"k8s-app": plugin.name},
                 # As of the driver's installer: new nodes pull an image of a gigabyte.
                 "annotations": {"pulumi.com/timeoutSeconds": "1800"},
             },
             spec={
-                "selector": {"match_labels": {"k8s-app": installer}},
+                "selector": {"match_labels": {"k8s-app": plugin.name}},
                 "update_strategy": {"type": "RollingUpdate"},
                 "template": {
-                    "metadata": {"labels": {"name": installer, "k8s-app": installer}},
+                    "metadata": {"labels": {"name": plugin.name, "k8s-app": plugin.name}},
                     "spec": {
                         "priority_class_name": "system-node-critical",
                         "node_selector": dict(plugin.labels),
@@ -129,7 +132,7 @@ class NcclPlugin(pulumi.ComponentResource):
                         "host_pid": True,
                         "init_containers": [
                             {
-                                "name": installer,
+                                "name": plugin.name,
                                 "image": image.reference,
                                 "command": ["/bin/sh", "-c"],
                                 "args": [_script(plugin, image.tag)],

@@ -73,6 +73,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     directs = sorted({pool.gpu_direct for pool in pools.values() if pool.gpu_direct})
     interfaces: Sequence[Interface] = gke.gpu_networks.interfaces if gke.gpu_networks else ()
     over_tcp = any(direct != "rdma" for direct in directs)
+    owners_plugin = getattr(args, "nccl_plugin", "stack") == "owner"
     if isinstance(args, GkeExistingClusterArgs) and over_tcp:
         interfaces = read_interfaces(args.gpu_networks, provider=provider, parent=gke)
     # The GPU taint is declared, so GPU pools need not wait for the CPU pool to get it from GKE.
@@ -129,7 +130,8 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=gke.system_nodes,
-        # GKE upgrades nodes long after the control plane. What the state has of them is no newer.
+        # GKE upgrades nodes long after the control plane, and what the state has of them may be
+        # older still, never newer.
         mapped=pulumi.Output.all(
             *(nodes.node_pool.version for nodes in gpu_pools if nodes.pool.device_class)
         ).apply(names.maps_requests),
@@ -151,11 +153,9 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         ]
         # GKE creates nodes for a pod that selects a class only once the class exists.
         cluster = replace(cluster, ready=[component.compute_class for component in classes])
-    if isinstance(args, GkeExistingClusterArgs) and args.nccl_plugin == "owner":
-        directs, over_tcp = [], False
-    for direct in directs:
+    for direct in () if owners_plugin else directs:
         NcclPlugin(direct, direct, cluster=cluster, opts=cluster.component_options)
-    if over_tcp:
+    if over_tcp and not owners_plugin:
         own = interfaces if gke.gpu_networks else ()
         networks = GkePodNetworks(
             "gpu-networks",

@@ -651,7 +651,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             warnings=[
                 *dict.fromkeys(line for choice in choices for line in choice.warnings),
                 *(f"gpuPools.{name}.{line}" for line in self._order_warnings()),
-                *self.claim_warnings(name, str(getattr(cluster, "first_version", cluster.version))),
+                *self.claim_warnings(name, cluster.first_version),
             ],
             fallback=choices if self.fallback else (),
         )
@@ -998,26 +998,29 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 remedy="set it, for instance to 192.168.0.0/16, or drop the key",
             )
 
-    def _check_owners_networks(self, cluster: GkeExistingClusterArgs, direct: str) -> None:
-        interfaces = catalog.GPU_INTERFACES[self.gpu_direct or "rdma"]
+    def _check_owners_networks(
+        self, cluster: GkeExistingClusterArgs, direct: catalog.GpuDirect
+    ) -> None:
+        interfaces = catalog.GPU_INTERFACES[direct]
         if len(cluster.gpu_networks) < interfaces:
             raise refuse("gpuDirect", direct)(
                 f"needs cluster.gpuNetworks, the names of {interfaces} of the cluster's own "
                 "Network objects",
                 remedy="name all of them, or drop the key",
             )
-        line = DAEMON_LINES[direct]
-        daemon = cluster.gpu_direct_daemon or ""
-        if cluster.nccl_plugin == "owner" and daemon and not daemon.startswith(line):
-            raise refuse("gpuDirect", direct)(
-                f"needs a daemon {line}*, and cluster.gpuDirectDaemon is {daemon}",
-                remedy=f"change that to the owner's {line}*, or set cluster.ncclPlugin: stack",
-            )
-        if cluster.nccl_plugin == "owner" and not daemon:
+        if cluster.nccl_plugin != "owner":
+            return
+        line, daemon = DAEMON_LINES[direct], cluster.gpu_direct_daemon
+        if daemon is None:
             raise refuse("gpuDirect", direct)(
                 f"needs cluster.gpuDirectDaemon, the version of the daemon, {line}*, in the "
                 "release of the plugin that the cluster's owner installs",
                 remedy="set it, or cluster.ncclPlugin: stack",
+            )
+        if not daemon.startswith(line):
+            raise refuse("gpuDirect", direct)(
+                f"needs a daemon {line}*, and cluster.gpuDirectDaemon is {daemon}",
+                remedy=f"change that to the owner's {line}*, or set cluster.ncclPlugin: stack",
             )
 
     def _check_topology(self) -> None:

@@ -164,7 +164,8 @@ def _mount(fabric: Fabric) -> str:
 
 
 def daemon_image(fabric: Fabric) -> str | None:
-    """The image of the daemon beside a pod's own containers; None without GPUDirect over TCP."""
+    """The image of the daemon that runs with a pod's own containers; None without GPUDirect over
+    TCP."""
     if fabric.over_tcp is None:
         return None
     image = images.TCP_DAEMONS[fabric.over_tcp]

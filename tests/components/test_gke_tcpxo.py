@@ -97,7 +97,7 @@ def test_nodes_have_an_interface_in_each_network_and_no_public_address() -> None
 
 
 def test_a3_high_has_the_first_four_networks() -> None:
-    """The range of each is what it is beside A3 Mega: a pool of it can come later. The injector
+    """Each has the range that it has with A3 Mega, of which a pool can come later. The injector
     runs on the nodes of both, and each kind's installer on its own."""
     lone, both = stack(gpuPools={"small": SMALL}), stack(
         gpuPools={"fast": {**POOL, "gpuDirect": "tcpxo"}, "small": SMALL}
