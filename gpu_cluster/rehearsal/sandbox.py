@@ -279,10 +279,8 @@ class Sandbox:
             refusals=dict(self.nodes.refusals),
             waiting=dict(self.nodes.waiting),
             sharing=dict(self.nodes.sharing),
-            device_classes=[
-                item["metadata"]["name"] for item in self.cluster_cache.all("DeviceClass")
-            ],
-            mapped=maps_requests(self.cluster_cache.all("DeviceClass")),
+            device_classes=self.cluster_cache.device_classes,
+            mapped=maps_requests(self.cluster_cache.device_classes.values()),
             claim_templates={
                 full_name(item): item for item in self.cluster_cache.all("ResourceClaimTemplate")
             },

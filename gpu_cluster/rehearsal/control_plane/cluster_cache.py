@@ -65,8 +65,7 @@ class ClusterCache:
         claims = pod["spec"].get("resourceClaims")
         if not claims:
             return pod
-        space, count = pod["metadata"]["namespace"], 0
-        classes = {c["metadata"]["name"]: c for c in self._items["DeviceClass"].values()}
+        space, classes, count = pod["metadata"]["namespace"], self.device_classes, 0
         made = {
             entry["name"]: entry.get("resourceClaimName")
             for entry in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
@@ -96,6 +95,11 @@ class ClusterCache:
         """ConfigMaps by `namespace/name`."""
         with self._lock:
             return dict(self._items["ConfigMap"])
+
+    @property
+    def device_classes(self) -> dict[str, dict[str, Any]]:
+        """DeviceClasses by name."""
+        return {item["metadata"]["name"]: item for item in self.all("DeviceClass")}
 
     @property
     def gpu_nodes(self) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ STARTING = {
 """Taint of a node until it has its real properties: Karpenter assumes GPUs from the beginning."""
 
 Object = Mapping[str, Any]
-_DRIVER = "gpu.nvidia.com"
-"""NVIDIA's DRA driver, which the conditions of its DeviceClasses name."""
+DRA_DRIVER = "gpu.nvidia.com"
+"""NVIDIA's driver for claims, which the conditions of its DeviceClasses name, and one of these."""
 
 
 def full_name(item: Object) -> str:
@@ -77,7 +77,7 @@ def claimed_gpus(claim: Object, classes: Mapping[str, Object]) -> int:
     `classes`: DeviceClasses by name. Access for monitoring takes none."""
     if allocation := (claim.get("status") or {}).get("allocation"):
         results = (allocation.get("devices") or {}).get("results") or ()
-        return sum(r["driver"] == _DRIVER and not r.get("adminAccess") for r in results)
+        return sum(r["driver"] == DRA_DRIVER and not r.get("adminAccess") for r in results)
     spec = claim["spec"].get("spec", claim["spec"])
     needs = [
         [
@@ -85,7 +85,7 @@ def claimed_gpus(claim: Object, classes: Mapping[str, Object]) -> int:
             for option in alternatives(request)
             if not option.get("adminAccess")
             and any(
-                _DRIVER in text
+                DRA_DRIVER in text
                 for text in (option["deviceClassName"], *conditions(option, classes))
             )
         ]

@@ -17,6 +17,7 @@ from gpu_cluster.rehearsal.control_plane.api import Object
 from gpu_cluster.rehearsal.control_plane.cluster_cache import has_its_gpus
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
+    DRA_DRIVER,
     GPU,
     allocatable_gpus,
     alternatives,
@@ -29,7 +30,6 @@ from gpu_cluster.rehearsal.control_plane.pods import (
 from gpu_cluster.rehearsal.nodes.matching import mismatches
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
 
-GPU_CLASS = "gpu.nvidia.com"
 _OF = r"device\.(?:attributes|capacity)\['gpu\.nvidia\.com'\]\.(\w+)"
 _NAMED = re.compile(_OF)
 _TEXT = re.compile(_OF + r"(?:\.contains\('([^']*)'\)| ?== ?'([^']*)')")
@@ -68,7 +68,7 @@ def lacks_node(
     if expected is None or not all(map(has_its_gpus, nodes)):
         return False
     if not nodes:
-        first = mapped and GPU_CLASS in devices
+        first = mapped and DRA_DRIVER in devices
         return first and any(
             GPU in requests(pod["spec"]) for pod in waiting(group, pods, mapped=True)
         )

@@ -12,7 +12,7 @@ from gpu_cluster.components.kube import quantity, selectors
 from gpu_cluster.components.kube.partial import each, get
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.components.kube.taints import keeps_away, tolerated
-from gpu_cluster.rehearsal.control_plane.pods import GPU, PUBLISHED
+from gpu_cluster.rehearsal.control_plane.pods import DRA_DRIVER, GPU, PUBLISHED
 from gpu_cluster.rehearsal.simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
@@ -42,7 +42,7 @@ def offered(node: Mapping[str, Any]) -> NodeTemplate:
 def with_gpus(shape: NodeTemplate, count: int) -> NodeTemplate:
     """The shape with this many GPUs that pods may claim or request."""
     capacity = {**shape.capacity, GPU: str(count)}
-    return replace(shape, capacity=capacity, devices={"gpu.nvidia.com": count})
+    return replace(shape, capacity=capacity, devices={DRA_DRIVER: count})
 
 
 def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:

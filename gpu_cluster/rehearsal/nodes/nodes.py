@@ -807,7 +807,6 @@ class Nodes:
             {full_name(item): item for item in self._cluster_cache.all(kind)}
             for kind in ("ResourceClaimTemplate", "ResourceClaim")
         )
-        classes = {c["metadata"]["name"]: c for c in self._cluster_cache.all("DeviceClass")}
         zone = node["metadata"]["labels"].get(ZONE)
         first = all(
             other["metadata"]["name"] == node["metadata"]["name"]
@@ -815,7 +814,9 @@ class Nodes:
             for other in self._of_group(group)
         )
         if group.template.expected is None or first:
-            for line in unexpected(group, self._pods, templates, claims, classes):
+            for line in unexpected(
+                group, self._pods, templates, claims, self._cluster_cache.device_classes
+            ):
                 self._event_log.finding(
                     group.name,
                     f"pool {group.name}: node {node['metadata']['name']} would not have started: "
@@ -824,7 +825,7 @@ class Nodes:
 
     @property
     def _mapped(self) -> bool:
-        return maps_requests(self._cluster_cache.all("DeviceClass"))
+        return maps_requests(self._cluster_cache.device_classes.values())
 
     def _grow(self, groups: Sequence[NodeGroup]) -> None:
         """Starts a node for pods whose claims no node can meet, one after the other."""

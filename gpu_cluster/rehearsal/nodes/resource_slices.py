@@ -8,13 +8,13 @@ import uuid
 from typing import Any
 
 from gpu_cluster.rehearsal.control_plane.api import Api, Object
+from gpu_cluster.rehearsal.control_plane.pods import DRA_DRIVER
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 UNPREPARED = "rehearsal.gpu-cluster/unprepared"
 """Finalizer of a pod on a node without the driver that prepared its devices."""
 STUCK_SECONDS = 10.0
 """How long such a pod may be Terminating; the driver's pod may only be restarting."""
-_DRIVER = "gpu.nvidia.com"
 _GPUS = {
     # model: productName, architecture, cudaComputeCapability, memory in MiB
     "V100 16GB": ("Tesla V100-SXM2-16GB", "Volta", "7.0.0", 16384),
@@ -45,10 +45,10 @@ def publish(api: Api, account: str, node: Object, model: str, gpus: int) -> None
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
         "metadata": {
-            "name": f"{name}-{_DRIVER}", "ownerReferences": [{**owner, "controller": True}],
+            "name": f"{name}-{DRA_DRIVER}", "ownerReferences": [{**owner, "controller": True}],
         },
         "spec": {
-            "driver": _DRIVER,
+            "driver": DRA_DRIVER,
             "nodeName": name,
             "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
             "devices": [_device(name, model, number) for number in range(gpus)],
@@ -58,7 +58,7 @@ def publish(api: Api, account: str, node: Object, model: str, gpus: int) -> None
 
 def withdraw(api: Api, node: str) -> None:
     """Deletes it, as the kubelet does once the driver is gone."""
-    api.delete(f"{SLICES}/{node}-{_DRIVER}")
+    api.delete(f"{SLICES}/{node}-{DRA_DRIVER}")
 
 
 def _device(node: str, model: str, number: int) -> dict[str, Any]:

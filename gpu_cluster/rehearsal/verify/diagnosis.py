@@ -14,6 +14,7 @@ from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.rehearsal.control_plane.attachments import PROVISIONER
 from gpu_cluster.rehearsal.control_plane.pods import (
     CLAIMED,
+    DRA_DRIVER,
     GPU,
     PUBLISHED,
     allocatable_gpus,
@@ -121,7 +122,7 @@ def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:
     """The shape that decides: an existing node's, or else the one that the autoscaler expects."""
     if snapshot.of(group):
         return group.node
-    count = (group.template.devices or {}).get("gpu.nvidia.com") if snapshot.mapped else None
+    count = (group.template.devices or {}).get(DRA_DRIVER) if snapshot.mapped else None
     return with_gpus(group.template, count) if count else group.template
 
 
