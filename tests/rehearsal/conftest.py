@@ -339,6 +339,21 @@ def plain(message: str) -> str:
     return re.sub(r"node [a-z]+-[a-z]+-\d+", "node NODE", message)
 
 
+def found_by_its_words(
+    rehearse: Rehearse,
+    change: Callable[[dict[str, Any]], None],
+    mistake: tuple[Mutation, str],
+    *,
+    stack: str,
+    deadline: int = 90,
+) -> None:
+    """A rehearsal of the stack with the change of its config and this mistake fails in its words.
+    `deadline`: seconds for the pods to become ready."""
+    mutation, words = mistake
+    rehearsal = rehearse(configured(change), mutation, stack=stack, deadline=deadline)
+    assert any(words in line for line in said(rehearsal)), said(rehearsal)
+
+
 def said(rehearsal: Rehearsal) -> list[str]:
     """What failed, without random names."""
     return [plain(failure) for failure in rehearsal.failures]

@@ -16,8 +16,8 @@ from tests.rehearsal.conftest import (
     changed,
     configured,
     entered,
+    found_by_its_words,
     nothing_stays,
-    said,
     until,
     up,
 )
@@ -223,9 +223,7 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_wrong_thing_about_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
     """Each by its own words."""
-    mutation, words = MISTAKES[mistake]
-    rehearsal = rehearse(configured(two_jobs), mutation, stack="train-gke", deadline=60)
-    assert any(words in line for line in said(rehearsal)), said(rehearsal)
+    found_by_its_words(rehearse, two_jobs, MISTAKES[mistake], stack="train-gke", deadline=60)
 
 
 WITH_KARPENTER: dict[str, tuple[Mutation, str]] = {
@@ -254,6 +252,6 @@ WITH_KARPENTER: dict[str, tuple[Mutation, str]] = {
 @pytest.mark.parametrize("mistake", WITH_KARPENTER)
 def test_what_karpenter_lacks_for_claims_is_named(rehearse: Rehearse, mistake: str) -> None:
     """Each by its own words."""
-    mutation, words = WITH_KARPENTER[mistake]
-    rehearsal = rehearse(configured(with_karpenter), mutation, stack="train", deadline=120)
-    assert any(words in line for line in said(rehearsal)), said(rehearsal)
+    found_by_its_words(
+        rehearse, with_karpenter, WITH_KARPENTER[mistake], stack="train", deadline=120
+    )

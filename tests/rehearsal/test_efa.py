@@ -14,7 +14,14 @@ from gpu_cluster.rehearsal.simulators.aws.network_interfaces import adapters
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    entered,
+    found_by_its_words,
+    nothing_stays,
+)
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_eks_efa.py has what the program declares")
 QUEUES = Path(__file__).with_name("queues.yaml")
@@ -177,6 +184,4 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_wrong_thing_about_adapters_is_named(rehearse: Rehearse, mistake: str) -> None:
     """Each by its own words."""
-    mutation, words = MISTAKES[mistake]
-    rehearsal = rehearse(configured(two_machines()), mutation, stack="train", deadline=90)
-    assert any(words in line for line in said(rehearsal)), said(rehearsal)
+    found_by_its_words(rehearse, two_machines(), MISTAKES[mistake], stack="train")

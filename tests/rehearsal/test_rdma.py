@@ -6,7 +6,7 @@ import pytest
 
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal import gpu_direct
-from tests.rehearsal.conftest import Rehearse, changed, configured, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, found_by_its_words
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_rdma.py has what the program declares")
 two_machines = gpu_direct.two_machines({
@@ -56,6 +56,4 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_one_wrong_thing_about_interfaces_is_named(rehearse: Rehearse, mistake: str) -> None:
     """Each by its own words."""
-    mutation, words = MISTAKES[mistake]
-    rehearsal = rehearse(configured(two_machines), mutation, stack="train-gke", deadline=90)
-    assert any(words in line for line in said(rehearsal)), said(rehearsal)
+    found_by_its_words(rehearse, two_machines, MISTAKES[mistake], stack="train-gke")
