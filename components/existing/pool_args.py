@@ -72,10 +72,9 @@ class ExistingGpuPoolArgs(Checked):
         Silent("describes existing nodes; it decides what a pod may request"),
     ]
     """The number of GPUs per node."""
-    extended_resources: Annotated[
-        ExtendedResources,
-        Silent("describes existing nodes; it decides what a pod may request"),
-    ] = field(default_factory=dict)
+    extended_resources: Annotated[ExtendedResources, Sent("ConfigMap data.settings.pools")] = field(
+        default_factory=dict
+    )
     """Extended resources besides GPUs that your own device plugins offer on each of these nodes,
     and how many: `{ vpc.amazonaws.com/efa: 4 }`. Pods may request these."""
     accelerator: Annotated[str, Sent("ConfigMap data.settings.pools")] = "nvidia"

@@ -20,7 +20,7 @@ from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
 from ..schema.on_change import NEVER, Kept, OnChange, Verdict, kept
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Refusal, refuse
-from ..schema.rules import Checked, Order, rule
+from ..schema.rules import Checked, Order, never, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .data_cache_args import GkeDataCacheArgs
 from .maintenance_args import GkeMaintenanceArgs
@@ -355,7 +355,13 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     ] = "balanced"
     """When GKE removes nodes: after 10 minutes with little load (`balanced`), or sooner, with pods
     placed on the fullest nodes (`optimize-utilization`)."""
-    data_cache: GkeDataCacheArgs | None = None
+    data_cache: Annotated[
+        GkeDataCacheArgs | None,
+        never(scaler="compute-classes")(
+            "is not possible with scaler compute-classes: compute classes have no field for Data "
+            "Cache; drop it, or set scaler: node-pools"
+        ),
+    ] = None
     """The cache of disks of claims with `storageClass: gpu-cluster-data-cache`, or
     `gpu-cluster-hyperdisk-data-cache` on machines that attach only Hyperdisk: local SSDs of nodes
     whose pool has `dataCacheCount`."""
