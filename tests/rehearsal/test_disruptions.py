@@ -120,7 +120,7 @@ FOUR_GPUS = {
         ("train", "auto-mode"),
         ("train-gke", "node-pools"),
         ("train-gke", "compute-classes"),
-        ("autopilot", "gke"),
+        ("autopilot", "autopilot"),
     ],
 )
 def test_a_job_may_use_a_part_of_a_node(stack: str, scaler: str, tmp_path: Path) -> None:
