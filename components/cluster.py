@@ -112,6 +112,18 @@ NOT_SHARED = never(device_plugin="dra")(
 v0.4.1, pkg/featuregates, are off by default (read 2026-11-29)."""
 
 
+def check_claims(device_plugin: str, version: str | None) -> None:
+    """Raises a refusal if pods cannot claim the GPUs of a pool in a cluster of this version; None
+    if it is not known."""
+    if device_plugin != "dra" or version is None:
+        return
+    if names.minor_of(version) < names.minor_of(names.CLAIMS_SINCE):
+        raise refuse("devicePlugin")(
+            f"dra needs Kubernetes {names.CLAIMS_SINCE} or newer, and cluster.version is {version}",
+            remedy="raise that, or set devicePlugin: nvidia",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAtOnce:
     """How Kueue requests all nodes of a job at once: with a ProvisioningRequest."""

@@ -98,6 +98,8 @@ GPU_CLASS: Final = "gpu.nvidia.com"
 
 MIG_CLASS: Final = "mig.nvidia.com"
 """Likewise, of the partitions of GPUs that are in MIG mode."""
+CLAIMS_SINCE: Final = "1.34"
+"""The first Kubernetes version with resource.k8s.io/v1."""
 _MAPPED_SINCE: Final = (1, 36)
 """Kubernetes' feature gate DRAExtendedResource is beta and on from then on: v1.36.3,
 pkg/features/kube_features.go. Before, the API server drops the field of a DeviceClass."""
@@ -239,8 +241,13 @@ def maps_requests(versions: Sequence[str | None]) -> bool:
     request `nvidia.com/gpu` with GPUs that others claim; False if there are none, or one is not
     known."""
     return bool(versions) and all(
-        version and tuple(map(int, version.split(".")[:2])) >= _MAPPED_SINCE for version in versions
+        version and minor_of(version) >= _MAPPED_SINCE for version in versions
     )
+
+
+def minor_of(version: str) -> tuple[int, ...]:
+    """The minor of a version such as `1.36` or `1.36.4-gke.1391000`, as numbers."""
+    return tuple(map(int, version.split(".")[:2]))
 
 
 def invalid_dns_label(name: str) -> str | None:

@@ -21,6 +21,7 @@ from ..cluster import (
     ResolvedPool,
     Sharing,
     Taint,
+    check_claims,
     check_fixed,
     smallest,
 )
@@ -94,8 +95,6 @@ _NO_GROUP = "it replaces nodes one by one instead of node groups"
 _MOVES = "it starts, replaces and consolidates nodes wherever it finds room"
 _NO_ASG = "it launches instances without an Auto Scaling group, which the warm pool belongs to"
 _CA_ONLY = "it is an option of Cluster Autoscaler; use karpenter.consolidateAfter instead"
-_CLAIMS_SINCE = "1.34"
-"""The first Kubernetes version with resource.k8s.io/v1."""
 _GROWS_SINCE = "1.35"
 """The first whose Cluster Autoscaler supports claims in production, in groups with at least one
 node: kubernetes/autoscaler, cluster-autoscaler/docs/dra_support.md (read 2026-11-29)."""
@@ -641,12 +640,7 @@ class EksGpuNodeGroupArgs(Checked):
         karpenter.sh/docs/tasks/dra, read 2026-11-30."""
         if self.device_plugin != "dra":
             return
-        if cluster.version < _CLAIMS_SINCE:
-            yield refuse("devicePlugin")(
-                f"dra needs Kubernetes {_CLAIMS_SINCE} or newer, and cluster.version is "
-                f"{cluster.version}",
-                remedy="raise that, or set devicePlugin: nvidia",
-            )
+        yield from raised(check_claims, self.device_plugin, cluster.version)
         row = SCALERS[cluster.scaler]
         if row.node_groups and (self.fallback or self.capacity_type == "capacity-block"):
             yield refuse("devicePlugin")(

@@ -15,12 +15,14 @@ from ..cluster import (
     Sharing,
     Taint,
     Toleration,
+    check_claims,
 )
 from ..scalers import SCALERS
 from ..schema.effect import Sent, Silent
 from ..schema.limits import LABEL_VALUE, ExtendedResources, Hint, Labels
 from ..schema.refusal import Range
 from ..schema.rules import Checked, Fits, never
+from .cluster_args import ExistingClusterArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +121,11 @@ class ExistingGpuPoolArgs(Checked):
     ] = None
     """How pods share a GPU; by default, each GPU belongs to one pod."""
 
-    def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
-        """The pool, whose nodes exist already."""
+    def resolve(
+        self, name: str, cluster: ExistingClusterArgs
+    ) -> "ResolvedPool[ExistingGpuPoolArgs]":
+        """The pool, whose nodes exist already in the cluster."""
+        check_claims(self.device_plugin, cluster.version)
         return ResolvedPool(args=self, pool=self.gpu_pool(name))
 
     def gpu_pool(self, name: str) -> GpuPool:

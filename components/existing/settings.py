@@ -59,7 +59,7 @@ def resolve(
     """Resolves the settings, as `SettingsModule.resolve` says."""
     refusals.each(partial(_check_selectors, pools))
     return ExistingSettings(
-        cluster=cluster, kubeconfig=_kubeconfig(cluster), pools=resolved(pools, refusals)
+        cluster=cluster, kubeconfig=_kubeconfig(cluster), pools=resolved(pools, refusals, cluster)
     )
 
 
