@@ -1,5 +1,6 @@
 """The settings of all pods on GPU nodes: image, resources, account, files, secrets."""
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,8 +43,17 @@ _PRODUCT = matching(
     re.compile(r"[A-Za-z0-9 .-]+"),
 )
 _CAPABILITY = matching(
-    'a compute capability; write it with a point, such as "9.0"', re.compile(r"[0-9]{1,2}\.[0-9]")
+    'a compute capability with a point, such as "9.0"',
+    re.compile(r"[0-9]{1,2}\.[0-9]"),
+    hint=lambda value: f'write "{value}.0"' if re.fullmatch("[0-9]{1,2}", value) else None,
 )
+
+
+def _common(name: str, others: Collection[str | None]) -> str:
+    """The longest run of words of a GPU's name that its other names have, too, as far as known."""
+    words, known = name.split(), [other for other in others if other]
+    runs = (" ".join(words[i:j]) for i, j in itertools.combinations(range(len(words) + 1), 2))
+    return max((run for run in runs if all(run in other for other in known)), key=len)
 
 
 def _version(capability: str) -> list[int]:
@@ -63,38 +73,36 @@ class GpuSelectorArgs(Checked):
     compute_capability: Annotated[Annotated[str, _CAPABILITY] | None, _SELECTORS] = None
     """The least CUDA compute capability, in quotes: `"8.0"`."""
 
-    def check_at_zero(self, pool: str, name: str) -> None:
-        """Raises ValueError if a scaler that knows only the GPU's name starts no node for it."""
-        for key, value in (
-            ("memory", self.memory),
-            ("computeCapability", self.compute_capability),
-            ("product", None if (self.product or "") in name else self.product),
-        ):
-            if value is not None:
-                raise refuse(("gpuSelector", key), value)(
-                    f"would start no node of pool {pool}: without one, its scaler only knows that "
-                    f"the GPU is called {name!r}",
-                    remedy="drop the key, use a part of that name as product, or give the pool a "
-                    "minNodes by which each zone has a node",
-                )
-
-    def check_met(self, pool: GpuPool) -> None:
-        """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known."""
-        tests: Sequence[tuple[str, str | None, str, str, Callable[[str, str], bool]]] = (
-            ("product", self.product, "driver_name", "name in NVIDIA's driver",
+    def check(self, pool: GpuPool) -> None:
+        """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known, or if
+        a scaler that knows only the GPU's name starts no node for it."""
+        gpus = [GPUS[model] for model in pool.models]
+        name = pool.name_at_zero
+        tests: Sequence[tuple[str, str | None, str, str, str, Callable[[str, str], bool]]] = (
+            ("product", self.product, "driver_name", ", as NVIDIA's driver calls them", "a part of",
              lambda name, part: part in name),
-            ("memory", self.memory, "memory_most", "memory in NVIDIA's driver",
+            ("memory", self.memory, "memory_most", ", as NVIDIA's driver measures it", "less than",
              lambda most, least: quantity.parse(most) >= quantity.parse(least)),
-            ("computeCapability", self.compute_capability, "compute_capability",
-             "compute capability", lambda has, least: _version(has) >= _version(least)),
+            ("computeCapability", self.compute_capability, "compute_capability", "", "less than",
+             lambda has, least: _version(has) >= _version(least)),
         )  # fmt: skip
-        for key, value, fact, noun, meets in tests:
-            facts = [getattr(GPUS[model], fact) for model in pool.models]
+        for key, value, fact, source, less, meets in tests:
+            facts = [*dict.fromkeys(getattr(gpu, fact) for gpu in gpus)]
             if value and facts and not any(has is None or meets(has, value) for has in facts):
-                raise refuse(("gpuSelector", key), value)(
-                    f"is met by no GPU of pool {pool.name}: their {noun} is {' or '.join(facts)}",
-                    remedy="change it, or drop the key",
+                reason = f"is met by no GPU of pool {pool.name}{source}"
+                remedy = f"{less} that will do, or drop the key" if name is None else "drop the key"
+            elif value and name is not None and not (key == "product" and value in name):
+                reason = (
+                    f"would start no node of pool {pool.name}: without one, its scaler only knows "
+                    f"that the GPU is called {name!r}"
                 )
+                remedy = "drop the key, or give the pool one zone and minNodes: 1"
+            else:
+                continue
+            if name is not None:
+                # Both the scaler and the driver have to know it.
+                facts = [_common(name, facts)] if key == "product" else []
+            raise refuse(("gpuSelector", key), value)(reason, allowed=facts, remedy=remedy)
 
     @rule
     def _check_memory(self) -> Iterator[Refusal]:
@@ -103,7 +111,7 @@ class GpuSelectorArgs(Checked):
         most = max(gpu.memory_gb for gpu in GPUS.values())
         if not 2**30 <= quantity.parse(self.memory) <= most * 2**30:
             yield refuse("memory", self.memory)(
-                f"is not the memory of a GPU, 1Gi to {most}Gi; write it in GiB, such as 70Gi"
+                f"is not the memory of a GPU; write it in GiB, 1Gi to {most}Gi"
             )
 
     @property
@@ -298,9 +306,7 @@ class PodArgs(Checked):
             )
         if not gpus:
             raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
-        self.gpu_selector.check_met(pool)
-        if pool.name_at_zero is not None:
-            self.gpu_selector.check_at_zero(pool.name, pool.name_at_zero)
+        self.gpu_selector.check(pool)
 
     def _check_extended(self, pool: GpuPool) -> None:
         """Raises ValueError for more of an extended resource than a node of `pool` offers."""

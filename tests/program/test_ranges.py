@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster.components.catalog import eks, gke
+from gpu_cluster.components.catalog.accelerators import GPUS
 from gpu_cluster.components.schema.refusal import Range, Refusal
 from gpu_cluster.components.settings import load as settings
 from quality.keys import Setting, choices
 from tests.program.effects import STACK_OF, Config, leaves, places, starts
-from tests.program.environments import as_engine_config
+from tests.program.environments import as_engine_config, values_of
 
 
 def refused(config: Config) -> dict[str, Refusal]:
@@ -89,3 +91,54 @@ def test_what_a_refusal_offers_is_accepted(platform: str, most: int) -> None:
     assert len(drawn) > 100
     drawn = Random(platform).sample(drawn, min(most, len(drawn)))
     assert [fault for spot in drawn for fault in refused_again(*spot)] == []
+
+
+def claimed_pools(platform: str) -> Iterator[tuple[str, Config]]:
+    """Models of GPUs, each with pools of it that pods claim: on GKE with and without nodes."""
+    if platform == "eks":
+        for name, kind in eks.INSTANCE_TYPES.items():
+            yield kind.gpu_model, {"instanceTypes": [name], "minNodes": 1}
+        return
+    attached = dict.fromkeys(gke.N1_ATTACH_LIMITS, "n1-standard-4")
+    for name, row in gke.ACCELERATORS.items():
+        own = (kind.name for kind in gke.MACHINE_TYPES.values() if kind.accelerator == name)
+        machine = attached.get(name) or next(own)
+        zones = gke.MACHINE_ZONES.get(machine) or gke.ACCELERATOR_ZONES[name]
+        pool = {"machineType": machine, "driver": "daemonset", "capacityType": "spot"}
+        pool |= {"accelerator": name, "gpusPerNode": 1} if name in attached else {}
+        for nodes in (0, 2):
+            yield row.model, {**pool, "zones": [min(zones, default="")], "minNodes": nodes}
+
+
+@pytest.mark.parametrize(("platform", "least"), [("gke", 10), ("eks", 12)])
+def test_what_the_refusal_of_a_gpu_selector_offers_is_accepted(platform: str, least: int) -> None:
+    """For each GPU of the cloud, by whichever of its names the user calls it."""
+    config, pod = values_of(STACK_OF[platform]), {"kind": "job", "image": "example.com/i:1"}
+    offered, seen = set(), set()
+    for model, pool in claimed_pools(platform):
+        if "zones" in pool:
+            config["gpu-cluster:cluster"]["location"] = pool["zones"][0]
+        pool |= {"devicePlugin": "dra", "maxNodes": 2}
+        config |= {"gpu-cluster:gpuPools": {"gpus": pool}}
+        of_pod = config["gpu-cluster:workloads"] = {"a": {**pod, "pool": "gpus"}}
+        if (model, pool["minNodes"]) in seen or refused(config):
+            continue
+        seen.add((model, pool["minNodes"]))
+        names = {model, str(GPUS[model].driver_name), "NVIDIA", "none", *gke.DRA_NAMES.values()}
+        for key, given in (
+            *(("product", name) for name in sorted(names)),
+            ("memory", "8Gi"), ("memory", "279Gi"),
+            ("computeCapability", "3.0"), ("computeCapability", "99.9"),
+        ):  # fmt: skip
+            of_pod["a"]["gpuSelector"] = {key: given}
+            refusal = refused(config).get(f"gpu-cluster:workloads.a.gpuSelector.{key}")
+            for word in offers(refusal):
+                of_pod["a"]["gpuSelector"] = {key: word}
+                assert refused(config) == {}, str(refusal)
+                offered.add(model)
+            if refusal and "minNodes: 1" in refusal.remedy:
+                of_pod["a"]["gpuSelector"] = {key: given}
+                one_node = {"gpu-cluster:gpuPools": {"gpus": {**pool, "minNodes": 1}}}
+                assert refused(config | one_node) == {}, str(refusal)
+            assert refusal is None or key != "product" or refusal.allowed
+    assert len(offered) >= least
