@@ -20,7 +20,7 @@ from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
 from gpu_cluster.rehearsal.control_plane.controllers import Controllers
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.control_plane.pod_network import PodNetwork
-from gpu_cluster.rehearsal.control_plane.pods import full_name, maps_requests
+from gpu_cluster.rehearsal.control_plane.pods import full_name, maps_requests, with_published
 from gpu_cluster.rehearsal.engine.engine import BIN, Engine
 from gpu_cluster.rehearsal.engine.program_copy import copied
 from gpu_cluster.rehearsal.engine.provider_plugins import POINTED, Choice, Plugin, chosen
@@ -267,9 +267,10 @@ class Sandbox:
             for group in self.nodes.scaled(self.cluster_cache.pods)
         ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
+        slices = self.cluster_cache.all("ResourceSlice")
         for node in self.cluster_cache.nodes:
             if (name := group_name(node, groups)) is not None:
-                nodes[name].append(node)
+                nodes[name].append(with_published(node, slices))
         return ClusterSnapshot(
             groups=groups,
             nodes=nodes,

@@ -264,7 +264,7 @@ def test_pods_of_ones_own_request_the_gpus_of_the_driver(tmp_path: Path) -> None
         until(lambda: phases()["first"] == "Running", "the pod has its GPUs")
         create_pod(sandbox, "second", 1, workstation)
         until(lambda: "second" in failing(sandbox), "the scheduler has no GPU for the second")
-        assert "none has 1 unclaimed GPUs, used by Pod default/first" in why("second")
+        assert "none has 1 unclaimed GPUs, used by Pod default/first (claim " in why("second")
         (claim,) = api.items("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")
         status = api.get(f"{pods}/first")["status"]["extendedResourceClaimStatus"]
         assert claim["metadata"]["name"] == status["resourceClaimName"]

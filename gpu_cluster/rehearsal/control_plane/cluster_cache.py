@@ -28,6 +28,7 @@ KINDS = {
     "Event": "/api/v1/events",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "ResourceClaim": "/apis/resource.k8s.io/v1/resourceclaims",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/resourceclaimtemplates",
     "Service": "/api/v1/services",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",

@@ -112,6 +112,34 @@ def allocatable_gpus(node: Object) -> int:
     return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0)) + int(published)
 
 
+def with_published(node: dict[str, Any], slices: Iterable[Object]) -> dict[str, Any]:
+    """The node with the number of GPUs in its ResourceSlices, which a simulated one has already."""
+    annotations = node["metadata"].get("annotations") or {}
+    published = sum(
+        len(item["spec"].get("devices") or ())
+        for item in slices
+        if (item["spec"]["driver"], item["spec"].get("nodeName"))
+        == (DRA_DRIVER, node["metadata"]["name"])
+    )
+    if PUBLISHED in annotations or not published:
+        return node
+    annotations = {**annotations, PUBLISHED: str(published)}
+    return {**node, "metadata": {**node["metadata"], "annotations": annotations}}
+
+
+def claims_of(pod: Object) -> list[str]:
+    """The names of the ResourceClaims by which a pod has or gets its devices, as far as they
+    exist."""
+    status = pod.get("status") or {}
+    made = status.get("extendedResourceClaimStatus") or {}
+    entries = (
+        *(pod["spec"].get("resourceClaims") or ()),
+        *(status.get("resourceClaimStatuses") or ()),
+        made,
+    )
+    return [*filter(None, (entry.get("resourceClaimName") for entry in entries))]
+
+
 def phase(pod: Object) -> str:
     """The pod's phase: pending, bound, running, ready, succeeded, failed, or deleting."""
     if pod["metadata"].get("deletionTimestamp"):

@@ -19,6 +19,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     PUBLISHED,
     allocatable_gpus,
     alternatives,
+    claims_of,
     condition,
     conditions,
     full_name,
@@ -315,9 +316,10 @@ def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> st
     """Which resource is exhausted on the pool's nodes, and by which pods."""
     claimed = gpus_asked(pod["spec"]) if any(map(_publishes, nodes)) else 0
     if claimed := pod["spec"].get(CLAIMED, claimed):
-        others = (other for node in nodes for other in snapshot.on(node))
-        users = sorted({workload(other) for other in others if gpus_asked(other["spec"])})
-        return f", and none has {claimed} unclaimed GPUs, used by {', '.join(users)}"
+        others = [other for node in nodes for other in snapshot.on(node)]
+        users = sorted({_with_claims(other) for other in others if gpus_asked(other["spec"])})
+        own = f" for its claim {' and '.join(names)}" if (names := claims_of(pod)) else ""
+        return f", and none has {claimed} unclaimed GPUs{own}, used by {', '.join(users)}"
     for name, asked in requests(pod["spec"]).items():
         free = {
             node["metadata"]["name"]: quantity.parse(
@@ -338,6 +340,11 @@ def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> st
             by = f", used by {', '.join(users)}" if users else ""
             return f", and none has {float(asked):g} {name} free{by}"
     return _spread(pod, nodes, snapshot)
+
+
+def _with_claims(pod: Object) -> str:
+    names = claims_of(pod)
+    return f"{workload(pod)} (claim {' and '.join(names)})" if names else workload(pod)
 
 
 def _publishes(node: Object) -> bool:

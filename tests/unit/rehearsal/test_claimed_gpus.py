@@ -1,13 +1,21 @@
 """GPUs that simulated nodes publish for claims, and what a rehearsal says if pods get none."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpu_cluster.components.catalog.accelerators import GPUS
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.control_plane.cluster_cache import ClusterCache
-from gpu_cluster.rehearsal.control_plane.pods import PUBLISHED, allocatable_gpus, gpus_asked
+from gpu_cluster.rehearsal.control_plane.pods import (
+    CLAIMED,
+    PUBLISHED,
+    allocatable_gpus,
+    gpus_asked,
+    with_published,
+)
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.gpus import conflicts, dra_fault, gpu_parts
 from gpu_cluster.rehearsal.nodes.matching import offered, shape_of
@@ -299,3 +307,32 @@ def test_a_pod_that_requests_gpus_of_the_driver_is_explained(mapped: bool) -> No
     assert (
         "none has 1 unclaimed GPUs, used by Deployment default/sample" in found.message
     ) == mapped
+
+
+def test_a_pod_that_waits_for_the_real_nodes_gpus_is_explained() -> None:
+    """By the ResourceSlice that NVIDIA's driver wrote there, and the claims of the pods."""
+    report = Path(__file__).parents[3] / "docs/measured/real-node/1-nvidia-h200-580.159.04.txt"
+    _, _, text = report.read_text().partition("\nResourceSlice: published on this-machine\n")
+    published = yaml.safe_load(text.partition("\n\n")[0])
+    machine, other = (
+        with_published(node(name, gpus=0), [published]) for name in ("this-machine", "n")
+    )
+    assert (allocatable_gpus(machine), allocatable_gpus(other)) == (1, 0)
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "two"}]
+    pods = []
+    for name, on in (("claiming-1", "this-machine"), ("claiming-2", None)):
+        item = pod(name, owner=None, on=on, gpus=0, resourceClaims=claims)
+        item["spec"][CLAIMED] = 1
+        claim = {"name": "gpus", "resourceClaimName": f"{name}-gpus-x"}
+        item["status"]["resourceClaimStatuses"] = [claim]
+        pods.append(item)
+    own = group(max_nodes=1, target_nodes=1, autoscaled=False)
+    snapshot = ClusterSnapshot(
+        groups=[own], nodes={own.name: [machine]}, pods=pods, device_classes=["gpu.nvidia.com"],
+        claim_templates={"default/two": template(count=1)},
+    )  # fmt: skip
+    assert diagnose(pods[1], snapshot).message == (
+        "pool train-gpu: Pod default/claiming-2 cannot be scheduled: the pool has 1 node, no "
+        "autoscaling, and none has 1 unclaimed GPUs for its claim claiming-2-gpus-x, used by Pod "
+        "default/claiming-1 (claim claiming-1-gpus-x)"
+    )
