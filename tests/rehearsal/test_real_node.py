@@ -327,7 +327,8 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
         plugin.ended.set()
         assert rehearsal.teardown()
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4, 0]
-    states = sorted(sample["state"] for sample in rehearsal.samples.values())
+    samples = rehearsal.samples.values()
+    states = sorted(sample["state"] for sample in samples)
     assert states == [
         *["pending"] * 3, "published", *["ready"] * 17, *["succeeded"] * 2, *["trained"] * 2,
         "without a GPU",
@@ -338,6 +339,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(
     details = {step.name: step.detail for step in rehearsal.steps}
     claim = r"claiming-\d run with a GPU each, claiming-\d waits"
     assert re.fullmatch(claim, details["pods claim the GPUs"])
+    assert any("unclaimed GPUs for its claim" in row.get("why", "") for row in samples)
     assert details["the stack with claims is idempotent"] == "no changes"
     unchanged = (
         r".*, gpu-k8s\d?-\d has all GPUs by a claim that it does not name, gpu-k8s\d?-\d waits"

@@ -23,6 +23,10 @@ from gpu_cluster.tools.programs import program
 PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
 SAMPLE = "localhost/cuda-base:rehearsal"
 IMAGES = Path("components", "catalog", "images.py")
+LAST_LINE = "end of output"
+"""What the rehearsal's own samples print last."""
+# The first process of a container ignores SIGTERM unless it handles it.
+AND_WAIT = f"echo {LAST_LINE}; trap exit TERM; while true; do sleep 1; done"
 CLUSTER = "gpu-cluster:cluster"
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
 CHECK = "gpu-cluster:gpuTest"
@@ -188,8 +192,7 @@ def sharing_pods(
             "image": SAMPLE,
             "imagePullPolicy": "Never",
             "command": ["/bin/sh", "-c"],
-            # The first process of a container ignores SIGTERM unless it handles it.
-            "args": [f"nvidia-smi -L; {compute}trap exit TERM; while true; do sleep 1; done"],
+            "args": [f"nvidia-smi -L; {compute}{AND_WAIT}"],
         }
         if training:
             config[WORKLOADS][name] |= {

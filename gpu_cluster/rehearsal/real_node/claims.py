@@ -15,7 +15,7 @@ from gpu_cluster.rehearsal.control_plane.pods import condition, phase
 from gpu_cluster.rehearsal.gpu_node import dra_driver
 from gpu_cluster.rehearsal.gpu_node.dra_driver import DEVICE_CLASS, DRIVER
 from gpu_cluster.rehearsal.gpu_node.machine import NAME, Machine
-from gpu_cluster.rehearsal.gpu_node.overrides import SAMPLE
+from gpu_cluster.rehearsal.gpu_node.overrides import AND_WAIT, SAMPLE
 from gpu_cluster.rehearsal.real_node.status import View
 from gpu_cluster.rehearsal.scenario import Failure
 
@@ -44,7 +44,7 @@ class Claims:
         until: Until,
         heard: Callable[[str], None],
     ) -> None:
-        """`heard` records the output of a pod that runs."""
+        """`heard` records the whole output of a pod that runs."""
         self._machine, self._view, self._cache, self._api = machine, view, cache, api
         self._until, self._heard = until, heard
         self._pods: list[str] = []
@@ -273,8 +273,7 @@ def _sample(name: str, claim: str) -> dict[str, Any]:
                     "image": SAMPLE,
                     "imagePullPolicy": "Never",
                     "command": ["/bin/sh", "-c"],
-                    # The first process of a container ignores SIGTERM unless it handles it.
-                    "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
+                    "args": [f"nvidia-smi -L; {AND_WAIT}"],
                     "resources": {"claims": [{"name": "gpu"}]},
                 }
             ],

@@ -434,14 +434,18 @@ class RealNodeRehearsal(Rehearsal):
         return self.sandbox.program.file
 
     def _heard(self, name: str, title: str = "", word: str = "GPU") -> None:
-        """Records a sample's output, which must come from the driver, under a title."""
+        """Records a sample's whole output, which must come from the driver, under a title, and the
+        events of one that started late."""
         self._until(
-            lambda: word in self._view.log(name),
+            lambda: word in self._view.output(name),
             lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
-        text = _SERIAL.sub(r"\1...", self._view.log(name))
+        text = _SERIAL.sub(r"\1...", self._view.output(name))
         state = phase(self._view.pod(name))
-        self.samples[title or name] = {"state": state, "node": NAME, "said": text}
+        sample: dict[str, Any] = {"state": state, "node": NAME, "said": text}
+        if late := self._view.late_start(name):
+            sample["late"] = late
+        self.samples[title or name] = sample
 
     def _sees_none(self, name: str) -> None:
         """Records the output of a sample that finds neither driver nor GPU."""

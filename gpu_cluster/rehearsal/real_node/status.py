@@ -1,13 +1,19 @@
 """The state of a cluster with a real node, as its API server and its kubelet report it."""
 
+import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.pods import phase
+from gpu_cluster.rehearsal.control_plane.pods import condition, phase
 from gpu_cluster.rehearsal.gpu_node.machine import NAME
+from gpu_cluster.rehearsal.gpu_node.overrides import LAST_LINE
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Failure
 from gpu_cluster.rehearsal.verify.diagnosis import diagnose
+
+LATE_SECONDS = 20.0
+"""A pod that takes longer from its node to its first container starts late: images are there."""
 
 
 class View:
@@ -61,6 +67,17 @@ class View:
                 return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(tail)}"
         return "no device plugin runs there"
 
+    def output(self, name: str) -> str:
+        """All that a pod prints before it waits for its end; empty as long as lines are missing."""
+        text, pod = self.log(name), self.pod(name)
+        if phase(pod) not in ("succeeded", "failed") and not is_whole(text, pod):
+            return ""
+        return text.replace(f"{LAST_LINE}\n", "")
+
+    def late_start(self, name: str) -> list[str]:
+        """The events of a pod that started late."""
+        return late_start(self.pod(name), self._sandbox.cluster_cache.all("Event"))
+
     def log(self, name: str, namespace: str = "default") -> str:
         """The log of a pod's container."""
         real = self._sandbox.real_node
@@ -75,3 +92,46 @@ def _of_containers(pod: Mapping[str, Any]) -> str:
         for state in (container.get("state") or {}).values():
             words += [str(state[key]) for key in ("reason", "message") if state.get(key)]
     return f"({': '.join(words)})" if words else ""
+
+
+def is_whole(text: str, pod: Mapping[str, Any]) -> bool:
+    """Whether a sample's output has its last line: `LAST_LINE`, if its command prints that, or the
+    end of the table of `nvidia-smi`, which is written in several parts."""
+    if LAST_LINE in json.dumps(pod["spec"]["containers"]):
+        return text.endswith(f"{LAST_LINE}\n")
+    _, table, rest = text.rpartition("| NVIDIA-SMI ")
+    return not table or rest.partition("| Processes:")[2].rstrip().endswith("-+")
+
+
+def late_start(pod: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The events of a pod that started late, with their seconds after it was bound to its node;
+    empty for others."""
+    statuses = pod["status"].get("containerStatuses") or []
+    states = [(status.get("state") or {}) for status in statuses]
+    started = [state["running"]["startedAt"] for state in states if "running" in state]
+    bound = condition(pod, "PodScheduled").get("lastTransitionTime")
+    if not started or not bound or (waited := _seconds(bound, min(started))) <= LATE_SECONDS:
+        return []
+    own = [
+        (_seconds(bound, event.get("firstTimestamp") or event["eventTime"]), event)
+        for event in events
+        if event["involvedObject"].get("uid") == pod["metadata"]["uid"]
+    ]
+    return [
+        f"started {waited:.0f} s after it was bound to {pod['spec']['nodeName']}",
+        *(_line(event, at, bound) for at, event in sorted(own, key=lambda item: item[0])),
+    ]
+
+
+def _line(event: Mapping[str, Any], at: float, bound: str) -> str:
+    again = ""
+    if (count := event.get("count") or 1) > 1:
+        again = f" ({count} times, last at {_seconds(bound, event['lastTimestamp']):.0f} s)"
+    by = (event.get("source") or {}).get("component") or event.get("reportingComponent")
+    message = " ".join(str(event.get("message")).split())
+    return f"at {at:.0f} s{again}: {by} {event['reason']}: {message}"
+
+
+def _seconds(since: str, until: str) -> float:
+    span = datetime.fromisoformat(until) - datetime.fromisoformat(since)
+    return span.total_seconds()

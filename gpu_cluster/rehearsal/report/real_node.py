@@ -22,6 +22,7 @@ def blocks(node: Mapping[str, Any]) -> list[str]:
         text = sample.get("said") or f"{sample['scheduler']}\n{sample['why']}"
         where = f" on {sample['node']}" if "node" in sample else ""
         title = name if sample["state"] == "published" else f"pod {name}"
+        text = "\n".join([text.rstrip(), *sample.get("late", ())])
         parts.append(f"{title}: {sample['state']}{where}\n{_indented(text)}")
     if node["left"]:
         found = (f"{sort} {', '.join(node['left'][sort]) or 'none'}" for sort in TRACES)

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tarfile
+import textwrap
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ from gpu_cluster.rehearsal.gpu_node.machine import NAME, NodeError
 from gpu_cluster.rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from gpu_cluster.rehearsal.gpu_node.training import Training
 from gpu_cluster.rehearsal.nodes.node_registration import belongs
+from gpu_cluster.rehearsal.real_node import status
 from gpu_cluster.rehearsal.report.real_node import blocks
 from gpu_cluster.rehearsal.simulators.inventory import inventory
 from gpu_cluster.stacks.definition.names import StackError
@@ -267,6 +269,79 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert not found.pools["gpus"].pool.device_plugin
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+
+
+def recorded(title: str) -> str:
+    """A sample's output in the report of a run on one H200."""
+    text = (ROOT / "docs/measured/real-node/1-nvidia-h200-580.159.04.txt").read_text()
+    return textwrap.dedent(text.partition(f"\n{title}\n")[2].partition("\n\npod ")[0]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("title", "args"),
+    [
+        ("pod gpu-k8s: ready on this-machine", "nvidia-smi && tail -f /dev/null"),
+        ("pod claiming-1: ready on this-machine", f"nvidia-smi -L; {overrides.AND_WAIT}"),
+    ],
+)
+def test_an_output_is_read_once_it_has_its_last_line(title: str, args: str) -> None:
+    """The driver writes its table in several parts: a run on an H200 had its header."""
+    text = recorded(title) + (f"{overrides.LAST_LINE}\n" if overrides.LAST_LINE in args else "")
+    pod = {"spec": {"containers": [{"args": [args]}]}}
+    assert status.is_whole(text, pod)
+    assert not any(
+        "GPU" in text[:size] and status.is_whole(text[:size], pod) for size in range(len(text) - 2)
+    )
+
+
+def test_the_report_explains_a_late_start_by_its_events() -> None:
+    """With their ages, reasons and messages; a pod that starts in time has none."""
+    pod: dict[str, Any] = {
+        "metadata": {"name": "claim-1", "uid": "1"},
+        "spec": {"nodeName": NAME},
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "PodScheduled", "status": "True",
+                 "lastTransitionTime": "2026-11-30T03:02:31Z"},
+            ],
+            "containerStatuses": [{"state": {"running": {"startedAt": "2026-11-30T03:03:57Z"}}}],
+        },
+    }  # fmt: skip
+    failed = {
+        "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "1"},
+        "reason": "FailedPrepareDynamicResources",
+        "message": "Failed to prepare dynamic resources: NodePrepareResources failed\n",
+        "source": {"component": "kubelet"},
+        "firstTimestamp": "2026-11-30T03:02:33Z",
+        "lastTimestamp": "2026-11-30T03:03:55Z",
+        "count": 2,
+    }
+    scheduled = {
+        "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "1"},
+        "reason": "Scheduled",
+        "message": "Successfully assigned default/claim-1 to this-machine",
+        "reportingComponent": "default-scheduler",
+        "eventTime": "2026-11-30T03:02:31.250000Z",
+        "firstTimestamp": None,
+    }
+    other = {**failed, "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "0"}}
+    late = status.late_start(pod, [failed, other, scheduled])
+    assert late == [
+        "started 86 s after it was bound to this-machine",
+        "at 0 s: default-scheduler Scheduled: Successfully assigned default/claim-1 to "
+        "this-machine",
+        "at 2 s (2 times, last at 84 s): kubelet FailedPrepareDynamicResources: Failed to prepare "
+        "dynamic resources: NodePrepareResources failed",
+    ]
+    node: dict[str, Any] = {
+        "gpus": [], "driver": "580", "versions": {}, "overrides": [], "allocatable": [],
+        "check": "", "left": {},
+        "samples": {"claim-1": {"state": "ready", "node": NAME, "said": "GPU 0\n", "late": late}},
+    }  # fmt: skip
+    assert blocks(node)[-1].splitlines()[1:] == ["  GPU 0", *(f"  {line}" for line in late)]
+    pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = "2026-11-30T03:02:35Z"
+    assert status.late_start(pod, [failed]) == []
 
 
 def _blobs(file: Path) -> dict[str, bytes]:
