@@ -117,9 +117,13 @@ def check_claims(device_plugin: str, version: str | None) -> None:
     if it is not known."""
     if device_plugin != "dra" or version is None:
         return
-    if names.minor_of(version) < names.minor_of(names.CLAIMS_SINCE):
+    why = ""
+    if version in names.NO_LONGER_CLAIMS:
+        why = ".2 or newer: after 30 idle minutes, kubelets before do not reach NVIDIA's driver"
+    if why or names.minor_of(version) < names.minor_of(names.CLAIMS_SINCE):
         raise refuse("devicePlugin")(
-            f"dra needs Kubernetes {names.CLAIMS_SINCE} or newer, and cluster.version is {version}",
+            f"dra needs Kubernetes {names.CLAIMS_SINCE}{why or ' or newer'}, and cluster.version "
+            f"is {version}",
             remedy="raise that, or set devicePlugin: nvidia",
         )
 

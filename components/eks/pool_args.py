@@ -641,6 +641,13 @@ class EksGpuNodeGroupArgs(Checked):
         if self.device_plugin != "dra":
             return
         yield from raised(check_claims, self.device_plugin, cluster.version)
+        kubelet = (self.release_version or "").partition("-")[0]
+        if self.os == "al2023" and kubelet in names.NO_LONGER_CLAIMS:
+            yield refuse("releaseVersion", self.release_version)(
+                f"has kubelet {kubelet}, which does not reach NVIDIA's DRA driver after 30 idle "
+                "minutes",
+                remedy="give one of 1.34.2 or later, or drop the key for the newest",
+            )
         row = SCALERS[cluster.scaler]
         if row.node_groups and (self.fallback or self.capacity_type == "capacity-block"):
             yield refuse("devicePlugin")(

@@ -14,6 +14,7 @@ from tests.program.environments import ANSWERS, as_engine_config, recorded, run_
 DRIVER = "nvidia-dra-driver"
 ON_ITS_POOL = f"{DRIVER}-on-claimed"
 CLAIMED: dict[str, Any] = {"device_plugin": False, "device_class": "gpu.nvidia.com"}
+SHARED = pool("a", sharing=Sharing(strategy="time-slicing", replicas=2))
 TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 
 
@@ -44,15 +45,9 @@ def test_a_pool_that_is_removed_leaves_the_driver_of_another_as_it_is() -> None:
     [
         ([pool("a")], [pool("a", **CLAIMED)]),
         ([pool("a", cdi=True)], [pool("a", **CLAIMED, cdi=True)]),
-        (
-            [pool("a", sharing=Sharing(strategy="time-slicing", replicas=2))],
-            [pool("a", **CLAIMED)],
-        ),
+        ([SHARED], [pool("a", **CLAIMED)]),
         ([pool("a", **CLAIMED)], [pool("a")]),
-        (
-            [pool("a", **CLAIMED)],
-            [pool("a", sharing=Sharing(strategy="time-slicing", replicas=2))],
-        ),
+        ([pool("a", **CLAIMED)], [SHARED]),
     ],
 )
 def test_the_only_pool_changes_hands_by_a_replacement(before: Any, after: Any) -> None:
@@ -144,7 +139,6 @@ CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 VERSIONS: dict[tuple[str, str | None], bool] = {
     ("onprem", None): False,
-    ("onprem", "1.9"): False,
     ("onprem", "1.35.6"): False,
     ("onprem", "1.36"): True,
     ("onprem", "1.36.3"): True,
