@@ -73,7 +73,7 @@ class GpuSelectorArgs(Checked):
     compute_capability: Annotated[Annotated[str, _CAPABILITY] | None, _SELECTORS] = None
     """The least CUDA compute capability, in quotes: `"8.0"`."""
 
-    def check(self, pool: GpuPool) -> None:
+    def check_met(self, pool: GpuPool) -> None:
         """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known, or if
         a scaler that knows only the GPU's name starts no node for it."""
         gpus = [GPUS[model] for model in pool.models]
@@ -306,7 +306,7 @@ class PodArgs(Checked):
             )
         if not gpus:
             raise refuse("gpuSelector")("is for the pod's GPUs, and gpus is 0; drop one of the two")
-        self.gpu_selector.check(pool)
+        self.gpu_selector.check_met(pool)
 
     def _check_extended(self, pool: GpuPool) -> None:
         """Raises ValueError for more of an extended resource than a node of `pool` offers."""

@@ -95,50 +95,44 @@ def test_what_a_refusal_offers_is_accepted(platform: str, most: int) -> None:
 
 def claimed_pools(platform: str) -> Iterator[tuple[str, Config]]:
     """Models of GPUs, each with pools of it that pods claim: on GKE with and without nodes."""
-    if platform == "eks":
-        for name, kind in eks.INSTANCE_TYPES.items():
-            yield kind.gpu_model, {"instanceTypes": [name], "minNodes": 1}
-        return
-    attached = dict.fromkeys(gke.N1_ATTACH_LIMITS, "n1-standard-4")
-    for name, row in gke.ACCELERATORS.items():
+    for name, kind in eks.INSTANCE_TYPES.items() if platform == "eks" else ():
+        yield kind.gpu_model, {"instanceTypes": [name], "minNodes": 1}
+    for name, row in gke.ACCELERATORS.items() if platform == "gke" else ():
         own = (kind.name for kind in gke.MACHINE_TYPES.values() if kind.accelerator == name)
-        machine = attached.get(name) or next(own)
-        zones = gke.MACHINE_ZONES.get(machine) or gke.ACCELERATOR_ZONES[name]
-        pool = {"machineType": machine, "driver": "daemonset", "capacityType": "spot"}
-        pool |= {"accelerator": name, "gpusPerNode": 1} if name in attached else {}
+        pool: Config = {"machineType": next(own, "n1-standard-4"), "capacityType": "spot"}
+        pool |= {"accelerator": name, "gpusPerNode": 1} if name in gke.N1_ATTACH_LIMITS else {}
+        zones = gke.MACHINE_ZONES.get(pool["machineType"]) or gke.ACCELERATOR_ZONES[name]
         for nodes in (0, 2):
-            yield row.model, {**pool, "zones": [min(zones, default="")], "minNodes": nodes}
+            pool |= {"driver": "daemonset", "zones": [min(zones, default="")], "minNodes": nodes}
+            yield row.model, dict(pool)
 
 
 @pytest.mark.parametrize(("platform", "least"), [("gke", 10), ("eks", 12)])
 def test_what_the_refusal_of_a_gpu_selector_offers_is_accepted(platform: str, least: int) -> None:
     """For each GPU of the cloud, by whichever of its names the user calls it."""
-    config, pod = values_of(STACK_OF[platform]), {"kind": "job", "image": "example.com/i:1"}
-    offered, seen = set(), set()
+    config, offered, seen = values_of(STACK_OF[platform]), set(), set()
     for model, pool in claimed_pools(platform):
         if "zones" in pool:
             config["gpu-cluster:cluster"]["location"] = pool["zones"][0]
         pool |= {"devicePlugin": "dra", "maxNodes": 2}
-        config |= {"gpu-cluster:gpuPools": {"gpus": pool}}
-        of_pod = config["gpu-cluster:workloads"] = {"a": {**pod, "pool": "gpus"}}
+        pod: Config = {"kind": "job", "image": "example.com/i:1", "pool": "gpus"}
+        config |= {"gpu-cluster:gpuPools": {"gpus": pool}, "gpu-cluster:workloads": {"a": pod}}
         if (model, pool["minNodes"]) in seen or refused(config):
             continue
         seen.add((model, pool["minNodes"]))
         names = {model, str(GPUS[model].driver_name), "NVIDIA", "none", *gke.DRA_NAMES.values()}
         for key, given in (
-            *(("product", name) for name in sorted(names)),
-            ("memory", "8Gi"), ("memory", "279Gi"),
+            *(("product", name) for name in sorted(names)), ("memory", "8Gi"), ("memory", "279Gi"),
             ("computeCapability", "3.0"), ("computeCapability", "99.9"),
         ):  # fmt: skip
-            of_pod["a"]["gpuSelector"] = {key: given}
+            pod["gpuSelector"] = {key: given}
             refusal = refused(config).get(f"gpu-cluster:workloads.a.gpuSelector.{key}")
+            assert refusal is None or key != "product" or refusal.allowed
+            if refusal and "minNodes: 1" in refusal.remedy:
+                one = {"gpu-cluster:gpuPools": {"gpus": {**pool, "minNodes": 1}}}
+                assert refused(config | one) == {}, str(refusal)
             for word in offers(refusal):
-                of_pod["a"]["gpuSelector"] = {key: word}
+                pod["gpuSelector"] = {key: word}
                 assert refused(config) == {}, str(refusal)
                 offered.add(model)
-            if refusal and "minNodes: 1" in refusal.remedy:
-                of_pod["a"]["gpuSelector"] = {key: given}
-                one_node = {"gpu-cluster:gpuPools": {"gpus": {**pool, "minNodes": 1}}}
-                assert refused(config | one_node) == {}, str(refusal)
-            assert refusal is None or key != "product" or refusal.allowed
     assert len(offered) >= least

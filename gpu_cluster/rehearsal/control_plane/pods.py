@@ -115,12 +115,10 @@ def allocatable_gpus(node: Object) -> int:
 def with_published(node: dict[str, Any], slices: Iterable[Object]) -> dict[str, Any]:
     """The node with the number of GPUs in its ResourceSlices, which a simulated one has already."""
     annotations = node["metadata"].get("annotations") or {}
-    published = sum(
-        len(item["spec"].get("devices") or ())
-        for item in slices
-        if (item["spec"]["driver"], item["spec"].get("nodeName"))
-        == (DRA_DRIVER, node["metadata"]["name"])
-    )
+    of = (DRA_DRIVER, node["metadata"]["name"])
+    specs = [item["spec"] for item in slices]
+    own = [spec for spec in specs if (spec["driver"], spec.get("nodeName")) == of]
+    published = sum(len(spec.get("devices") or ()) for spec in own)
     if PUBLISHED in annotations or not published:
         return node
     annotations = {**annotations, PUBLISHED: str(published)}
@@ -128,15 +126,10 @@ def with_published(node: dict[str, Any], slices: Iterable[Object]) -> dict[str, 
 
 
 def claims_of(pod: Object) -> list[str]:
-    """The names of the ResourceClaims by which a pod has or gets its devices, as far as they
-    exist."""
+    """The names of the ResourceClaims by which a pod has or gets its devices, if they exist."""
     status = pod.get("status") or {}
-    made = status.get("extendedResourceClaimStatus") or {}
-    entries = (
-        *(pod["spec"].get("resourceClaims") or ()),
-        *(status.get("resourceClaimStatuses") or ()),
-        made,
-    )
+    entries = [*(pod["spec"].get("resourceClaims") or ()), *status.get("resourceClaimStatuses", ())]
+    entries.append(status.get("extendedResourceClaimStatus") or {})
     return [*filter(None, (entry.get("resourceClaimName") for entry in entries))]
 
 

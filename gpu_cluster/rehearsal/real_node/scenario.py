@@ -24,7 +24,7 @@ from gpu_cluster.rehearsal.gpu_node.training import Training
 from gpu_cluster.rehearsal.processes import POLICY_SETTINGS
 from gpu_cluster.rehearsal.real_node.claims import Claims
 from gpu_cluster.rehearsal.real_node.lost_worker import LostWorker
-from gpu_cluster.rehearsal.real_node.status import View
+from gpu_cluster.rehearsal.real_node.status import View, late_start
 from gpu_cluster.rehearsal.scenario import Failure, Planned, Rehearsal
 from gpu_cluster.rehearsal.verify.diagnosis import diagnose
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
@@ -441,11 +441,10 @@ class RealNodeRehearsal(Rehearsal):
             lambda: f"pod {name} runs, but says: {self._view.log(name)!r}",
         )
         text = _SERIAL.sub(r"\1...", self._view.output(name))
-        state = phase(self._view.pod(name))
-        sample: dict[str, Any] = {"state": state, "node": NAME, "said": text}
-        if late := self._view.late_start(name):
-            sample["late"] = late
-        self.samples[title or name] = sample
+        pod = self._view.pod(name)
+        late = late_start(pod, self.sandbox.cluster_cache.all("Event"))
+        sample = {"state": phase(pod), "node": NAME, "said": text}
+        self.samples[title or name] = sample | ({"late": late} if late else {})
 
     def _sees_none(self, name: str) -> None:
         """Records the output of a sample that finds neither driver nor GPU."""

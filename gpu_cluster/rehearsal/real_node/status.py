@@ -74,10 +74,6 @@ class View:
             return ""
         return text.replace(f"{LAST_LINE}\n", "")
 
-    def late_start(self, name: str) -> list[str]:
-        """The events of a pod that started late."""
-        return late_start(self.pod(name), self._sandbox.cluster_cache.all("Event"))
-
     def log(self, name: str, namespace: str = "default") -> str:
         """The log of a pod's container."""
         real = self._sandbox.real_node
@@ -106,32 +102,27 @@ def is_whole(text: str, pod: Mapping[str, Any]) -> bool:
 def late_start(pod: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> list[str]:
     """The events of a pod that started late, with their seconds after it was bound to its node;
     empty for others."""
-    statuses = pod["status"].get("containerStatuses") or []
-    states = [(status.get("state") or {}) for status in statuses]
-    started = [state["running"]["startedAt"] for state in states if "running" in state]
     bound = condition(pod, "PodScheduled").get("lastTransitionTime")
-    if not started or not bound or (waited := _seconds(bound, min(started))) <= LATE_SECONDS:
+    states = [status.get("state") or {} for status in pod["status"].get("containerStatuses") or ()]
+    started = [state["running"]["startedAt"] for state in states if "running" in state]
+
+    def at(time: Any) -> float:
+        return (datetime.fromisoformat(time) - datetime.fromisoformat(str(bound))).total_seconds()
+
+    def line(event: Mapping[str, Any]) -> str:
+        count, last = event.get("count") or 1, event.get("lastTimestamp")
+        again = f" ({count} times, last at {at(last):.0f} s)" if last and count > 1 else ""
+        by = (event.get("source") or {}).get("component") or event.get("reportingComponent")
+        message = " ".join(str(event.get("message")).split())
+        return f"at {first(event):.0f} s{again}: {by} {event['reason']}: {message}"
+
+    def first(event: Mapping[str, Any]) -> float:
+        return at(event.get("firstTimestamp") or event["eventTime"])
+
+    if not bound or not started or at(min(started)) <= LATE_SECONDS:
         return []
-    own = [
-        (_seconds(bound, event.get("firstTimestamp") or event["eventTime"]), event)
-        for event in events
-        if event["involvedObject"].get("uid") == pod["metadata"]["uid"]
-    ]
+    own = [item for item in events if item["involvedObject"].get("uid") == pod["metadata"]["uid"]]
     return [
-        f"started {waited:.0f} s after it was bound to {pod['spec']['nodeName']}",
-        *(_line(event, at, bound) for at, event in sorted(own, key=lambda item: item[0])),
+        f"started {at(min(started)):.0f} s after it was bound to {pod['spec']['nodeName']}",
+        *map(line, sorted(own, key=first)),
     ]
-
-
-def _line(event: Mapping[str, Any], at: float, bound: str) -> str:
-    again = ""
-    if (count := event.get("count") or 1) > 1:
-        again = f" ({count} times, last at {_seconds(bound, event['lastTimestamp']):.0f} s)"
-    by = (event.get("source") or {}).get("component") or event.get("reportingComponent")
-    message = " ".join(str(event.get("message")).split())
-    return f"at {at:.0f} s{again}: {by} {event['reason']}: {message}"
-
-
-def _seconds(since: str, until: str) -> float:
-    span = datetime.fromisoformat(until) - datetime.fromisoformat(since)
-    return span.total_seconds()

@@ -15,7 +15,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     allocatable_gpus,
     gpus_asked,
     with_published,
-)
+)  # fmt: skip
 from gpu_cluster.rehearsal.event_log import EventLog
 from gpu_cluster.rehearsal.nodes.gpus import conflicts, dra_fault, gpu_parts
 from gpu_cluster.rehearsal.nodes.matching import offered, shape_of
@@ -23,6 +23,7 @@ from gpu_cluster.rehearsal.nodes.resource_slices import _GPUS, publish
 from gpu_cluster.rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from tests.unit.rehearsal.rehearsed import DEVICE_PLUGIN, daemon_pod, group, node, pod
 
+TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 ENV = [{"name": "NODE_NAME"}, {"name": "IMAGE_NAME"}]
 PATHS = ("plugins_registry", "plugins")
 
@@ -129,21 +130,7 @@ CLASSES = [
 ]
 
 
-def option(device_class: str, count: int, **more: Any) -> dict[str, Any]:
-    return {"name": f"{count}", "deviceClassName": device_class, "count": count, **more}
-
-
-@pytest.mark.parametrize(
-    ("request_", "gpus"),
-    [
-        ({"exactly": option("large", 3)}, 3),
-        ({"exactly": option("mig.nvidia.com", 2)}, 2),
-        ({"exactly": option("compute-domain-daemon.nvidia.com", 1)}, 0),
-        ({"exactly": option("gpu.nvidia.com", 8, adminAccess=True)}, 0),
-        ({"firstAvailable": [option("large", 4), option("gpu.nvidia.com", 2)]}, 2),
-        ({"firstAvailable": [option("rdma.net", 1), option("gpu.nvidia.com", 2)]}, 2),
-    ],
-)
+@pytest.mark.parametrize(("request_", "gpus"), TABLES["needs"])
 def test_a_claim_needs_gpus_of_any_class_of_their_driver(
     cache: ClusterCache, request_: dict[str, Any], gpus: int
 ) -> None:
@@ -163,18 +150,7 @@ def test_what_a_claim_has_got_counts(cache: ClusterCache) -> None:
     one = pod(resourceClaims=CLAIMS, gpus=0)
     one["status"]["resourceClaimStatuses"] = [{"name": "gpus", "resourceClaimName": "two-x"}]
     cache.change("Pod", "ADDED", one)
-    results = [
-        {"driver": driver, "device": f"gpu-{number}", "pool": "n", **more}
-        for number, (driver, more) in enumerate(
-            [("gpu.nvidia.com", {}), ("gpu.nvidia.com", {"adminAccess": True}), ("dra.net", {})]
-        )
-    ]
-    claim = {
-        "metadata": {"name": "two-x", "namespace": "default", "uid": "c"},
-        "spec": template()["spec"]["spec"],
-        "status": {"allocation": {"devices": {"results": results}}},
-    }
-    cache.change("ResourceClaim", "ADDED", claim)
+    cache.change("ResourceClaim", "ADDED", TABLES["allocated"])
     assert [gpus_asked(item["spec"]) for item in cache.pods] == [1]
 
 
@@ -238,36 +214,13 @@ def why_waits(claims: list[dict[str, str]], **known: Any) -> Diagnosis:
     return diagnose(waiting, ClusterSnapshot(groups=[own], nodes=nodes, pods=[waiting], **known))
 
 
-def first_available(*texts: str, device_class: str = "gpu.nvidia.com") -> dict[str, Any]:
-    """A template with alternatives that have these conditions, and at last this class."""
-    found = template()
-    options = [
-        option(name, 1, selectors=[{"cel": {"expression": text}}])
-        for text, name in zip(texts, [*["gpu.nvidia.com"] * (len(texts) - 1), device_class],
-                              strict=True)
-    ]  # fmt: skip
-    found["spec"]["spec"]["devices"]["requests"] = [{"name": "gpus", "firstAvailable": options}]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("known", "classes", "words"),
-    [
-        (None, ["gpu.nvidia.com"], "its ResourceClaimTemplate two does not exist"),
-        (template("gpu.example.com"), ["gpu.nvidia.com"],
-         "its claim names the DeviceClass gpu.example.com, which does not exist"),
-        (template(selectors=[{"cel": {"expression": "false"}}]), ["gpu.nvidia.com"],
-         "no free device of its nodes meets false"),
-        (first_available("false", "1 == 2"), ["gpu.nvidia.com"],
-         "no free device of its nodes meets false, nor 1 == 2"),
-        (first_available("true", device_class="other"), ["gpu.nvidia.com"],
-         "its claim names the DeviceClass other, which does not exist"),
-    ],
-)  # fmt: skip
-def test_a_claim_that_nothing_fulfils_is_explained(known: Any, classes: Any, words: str) -> None:
+@pytest.mark.parametrize(("requests", "words"), TABLES["unmet"])
+def test_a_claim_that_nothing_fulfils_is_explained(requests: Any, words: str) -> None:
     """While the node has GPUs."""
-    templates = {"default/two": known} if known else {}
-    found = why_waits(CLAIMS, device_classes=classes, claim_templates=templates)
+    known = {"default/two": {"spec": {"spec": {"devices": {"requests": requests}}}}}
+    found = why_waits(
+        CLAIMS, device_classes=["gpu.nvidia.com"], claim_templates=known if requests else {}
+    )
     assert words in found.message
     assert found.permanent
 
@@ -313,26 +266,25 @@ def test_a_pod_that_waits_for_the_real_nodes_gpus_is_explained() -> None:
     """By the ResourceSlice that NVIDIA's driver wrote there, and the claims of the pods."""
     report = Path(__file__).parents[3] / "docs/measured/real-node/1-nvidia-h200-580.159.04.txt"
     _, _, text = report.read_text().partition("\nResourceSlice: published on this-machine\n")
-    published = yaml.safe_load(text.partition("\n\n")[0])
-    machine, other = (
-        with_published(node(name, gpus=0), [published]) for name in ("this-machine", "n")
-    )
-    assert (allocatable_gpus(machine), allocatable_gpus(other)) == (1, 0)
-    claims = [{"name": "gpus", "resourceClaimTemplateName": "two"}]
-    pods = []
-    for name, on in (("claiming-1", "this-machine"), ("claiming-2", None)):
-        item = pod(name, owner=None, on=on, gpus=0, resourceClaims=claims)
+    slices = [yaml.safe_load(text.partition("\n\n")[0])]
+    machine = with_published(node("this-machine", gpus=0), slices)
+    assert allocatable_gpus(with_published(node("other", gpus=0), slices)) == 0
+    pods = [pod(name, owner=None, gpus=0, resourceClaims=CLAIMS) for name in ("first", "second")]
+    pods[0]["spec"]["nodeName"] = "this-machine"
+    for item in pods:
         item["spec"][CLAIMED] = 1
-        claim = {"name": "gpus", "resourceClaimName": f"{name}-gpus-x"}
+        claim = {"name": "gpus", "resourceClaimName": f"{item['metadata']['name']}-gpus-x"}
         item["status"]["resourceClaimStatuses"] = [claim]
-        pods.append(item)
-    own = group(max_nodes=1, target_nodes=1, autoscaled=False)
-    snapshot = ClusterSnapshot(
-        groups=[own], nodes={own.name: [machine]}, pods=pods, device_classes=["gpu.nvidia.com"],
-        claim_templates={"default/two": template(count=1)},
-    )  # fmt: skip
-    assert diagnose(pods[1], snapshot).message == (
-        "pool train-gpu: Pod default/claiming-2 cannot be scheduled: the pool has 1 node, no "
-        "autoscaling, and none has 1 unclaimed GPUs for its claim claiming-2-gpus-x, used by Pod "
-        "default/claiming-1 (claim claiming-1-gpus-x)"
+    own = group(target_nodes=1, autoscaled=False)
+    known: Any = {
+        "device_classes": ["gpu.nvidia.com"],
+        "claim_templates": {"default/two": template()},
+    }
+    found = diagnose(
+        pods[1], ClusterSnapshot(groups=[own], nodes={own.name: [machine]}, pods=pods, **known)
+    )
+    assert found.message == (
+        "pool train-gpu: Pod default/second cannot be scheduled: the pool has 1 node, no "
+        "autoscaling, and none has 1 unclaimed GPUs for its claim second-gpus-x, used by Pod "
+        "default/first (claim first-gpus-x)"
     )

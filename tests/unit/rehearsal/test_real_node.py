@@ -277,71 +277,29 @@ def recorded(title: str) -> str:
     return textwrap.dedent(text.partition(f"\n{title}\n")[2].partition("\n\npod ")[0]) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("title", "args"),
-    [
-        ("pod gpu-k8s: ready on this-machine", "nvidia-smi && tail -f /dev/null"),
-        ("pod claiming-1: ready on this-machine", f"nvidia-smi -L; {overrides.AND_WAIT}"),
-    ],
-)
-def test_an_output_is_read_once_it_has_its_last_line(title: str, args: str) -> None:
+@pytest.mark.parametrize("name", ["gpu-k8s", "claiming-1"])
+def test_an_output_is_read_once_it_has_its_last_line(name: str) -> None:
     """The driver writes its table in several parts: a run on an H200 had its header."""
-    text = recorded(title) + (f"{overrides.LAST_LINE}\n" if overrides.LAST_LINE in args else "")
+    text, args = recorded(f"pod {name}: ready on this-machine"), "nvidia-smi && tail -f /dev/null"
+    if name == "claiming-1":
+        text, args = f"{text}{overrides.LAST_LINE}\n", f"nvidia-smi -L; {overrides.AND_WAIT}"
     pod = {"spec": {"containers": [{"args": [args]}]}}
     assert status.is_whole(text, pod)
-    assert not any(
-        "GPU" in text[:size] and status.is_whole(text[:size], pod) for size in range(len(text) - 2)
-    )
+    parts = [text[:size] for size in range(text.index("GPU") + 3, len(text) - 2)]
+    assert not [part for part in parts if status.is_whole(part, pod)]
 
 
 def test_the_report_explains_a_late_start_by_its_events() -> None:
     """With their ages, reasons and messages; a pod that starts in time has none."""
-    pod: dict[str, Any] = {
-        "metadata": {"name": "claim-1", "uid": "1"},
-        "spec": {"nodeName": NAME},
-        "status": {
-            "phase": "Running",
-            "conditions": [
-                {"type": "PodScheduled", "status": "True",
-                 "lastTransitionTime": "2026-11-30T03:02:31Z"},
-            ],
-            "containerStatuses": [{"state": {"running": {"startedAt": "2026-11-30T03:03:57Z"}}}],
-        },
-    }  # fmt: skip
-    failed = {
-        "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "1"},
-        "reason": "FailedPrepareDynamicResources",
-        "message": "Failed to prepare dynamic resources: NodePrepareResources failed\n",
-        "source": {"component": "kubelet"},
-        "firstTimestamp": "2026-11-30T03:02:33Z",
-        "lastTimestamp": "2026-11-30T03:03:55Z",
-        "count": 2,
-    }
-    scheduled = {
-        "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "1"},
-        "reason": "Scheduled",
-        "message": "Successfully assigned default/claim-1 to this-machine",
-        "reportingComponent": "default-scheduler",
-        "eventTime": "2026-11-30T03:02:31.250000Z",
-        "firstTimestamp": None,
-    }
-    other = {**failed, "involvedObject": {"kind": "Pod", "name": "claim-1", "uid": "0"}}
-    late = status.late_start(pod, [failed, other, scheduled])
-    assert late == [
-        "started 86 s after it was bound to this-machine",
-        "at 0 s: default-scheduler Scheduled: Successfully assigned default/claim-1 to "
-        "this-machine",
-        "at 2 s (2 times, last at 84 s): kubelet FailedPrepareDynamicResources: Failed to prepare "
-        "dynamic resources: NodePrepareResources failed",
-    ]
-    node: dict[str, Any] = {
-        "gpus": [], "driver": "580", "versions": {}, "overrides": [], "allocatable": [],
-        "check": "", "left": {},
-        "samples": {"claim-1": {"state": "ready", "node": NAME, "said": "GPU 0\n", "late": late}},
-    }  # fmt: skip
-    assert blocks(node)[-1].splitlines()[1:] == ["  GPU 0", *(f"  {line}" for line in late)]
+    document = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+    pod, events, late = document["pod"], document["events"], document["late"]
+    assert status.late_start(pod, events) == late
+    sample = {"state": "ready", "node": NAME, "said": "GPU 0\n", "late": late}
+    empty = {key: {} for key in ("gpus", "versions", "overrides", "allocatable", "check", "left")}
+    *_, shown = blocks({**empty, "driver": "580", "samples": {"claim-1": sample}})
+    assert shown.splitlines()[1:] == ["  GPU 0", *(f"  {line}" for line in late)]
     pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"] = "2026-11-30T03:02:35Z"
-    assert status.late_start(pod, [failed]) == []
+    assert status.late_start(pod, events) == []
 
 
 def _blobs(file: Path) -> dict[str, bytes]:
