@@ -83,24 +83,23 @@ STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "t
 are killed, and half of the work where the state has Kueue's definitions in it."""
 
 
+@contextmanager
 def entered(
-    sandboxes: ExitStack,
     stack: str,
     folder: Path,
     *mutations: Mutation,
     faults: Faults | None = None,
     options: SandboxOptions | None = None,
-) -> Sandbox:
-    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`."""
+) -> Iterator[Sandbox]:
+    """A sandbox with these things wrong, for runs that nobody kills."""
 
     def mutate(program: Path) -> None:
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(stack, folder=folder, mutate=mutate, faults=faults, options=options)
-    sandboxes.enter_context(sandbox)
-    sandbox.engine.environment.update(STATE_AT_THE_END)
-    return sandbox
+    with Sandbox(stack, folder=folder, mutate=mutate, faults=faults, options=options) as sandbox:
+        sandbox.engine.environment.update(STATE_AT_THE_END)
+        yield sandbox
 
 
 @pytest.fixture
@@ -114,7 +113,9 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
             faults: Faults | None = None,
             deadline: float = 45,
         ) -> Rehearsal:
-            sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations, faults=faults)
+            sandbox = sandboxes.enter_context(
+                entered(stack, tmp_path / "sandbox", *mutations, faults=faults)
+            )
             rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             rehearsal.run_up_only()
             return rehearsal

@@ -1,7 +1,6 @@
 """A training job on two machines of GKE whose GPUs reach each other by GPUDirect."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +34,8 @@ def two_machines(pool: Mapping[str, Any], **cluster: str) -> Callable[[dict[str,
 
 def runs_and_leaves_nothing(folder: Path, mutation: Mutation) -> None:
     """From no node to two and back; a second up changes nothing, and nothing is left."""
-    with ExitStack() as sandboxes:
-        options = SandboxOptions(job_seconds=2)
-        sandbox = entered(sandboxes, "train-gke", folder, mutation, options=options)
+    options = SandboxOptions(job_seconds=2)
+    with entered("train-gke", folder, mutation, options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         rehearsal.teardown()

@@ -1,7 +1,6 @@
 """A stack of EKS Auto Mode, whose nodes upstream's Karpenter launches here in the place of AWS's,
 and three mistakes in it."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -37,8 +36,7 @@ AUTO_MODE = configured(_automatic)
 def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
     """Two nodes come with Auto Mode's labels and its own device plugin, and after destroy no
     instance, launch template or instance profile is left."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", AUTO_MODE)
+    with entered("train", tmp_path / "sandbox", AUTO_MODE) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_until_ready(), rehearsal.failures
         nodes = sandbox.cluster_cache.gpu_nodes

@@ -8,7 +8,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,9 @@ SECONDS = 60.0
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """Up, with both jobs done. A job's pods run long enough to be evicted."""
-    with ExitStack() as sandboxes:
-        folder = tmp_path_factory.mktemp("batch") / "sandbox"
-        change, team = configured(with_queues), configured(with_a_team)
-        sandbox = entered(
-            sandboxes, "train-gke", folder, change, team, options=SandboxOptions(job_seconds=8)
-        )
+    folder, options = tmp_path_factory.mktemp("batch") / "sandbox", SandboxOptions(job_seconds=8)
+    change, team = configured(with_queues), configured(with_a_team)
+    with entered("train-gke", folder, change, team, options=options) as sandbox:
         found = Rehearsal(sandbox=sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found

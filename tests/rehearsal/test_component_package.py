@@ -1,7 +1,6 @@
 """A stack declared through the component package, as programs in other languages do it."""
 
 import shutil
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -69,8 +68,7 @@ def test_a_stack_lives_through_the_package(stack: str, tmp_path: Path) -> None:
     """Up until its workloads run on GPUs from zero, a second update without changes, destroyed to
     nothing: as the repository's own program, with everything below the one component."""
     wheel = release.wheel(tmp_path)
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, stack, tmp_path / "sandbox", through_the_package(wheel))
+    with entered(stack, tmp_path / "sandbox", through_the_package(wheel)) as sandbox:
         # Each of the two has its own interpreter.
         del sandbox.engine.environment["GPU_CLUSTER_PYTHON"]
         run = Rehearsal(sandbox=sandbox, deadline=120)

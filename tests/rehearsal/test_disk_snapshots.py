@@ -1,7 +1,6 @@
 """Nodes whose volume for images is created from a snapshot, and one mistake at a time."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,14 @@ def images_on_disk(scaler: str = "") -> Callable[[dict[str, Any]], None]:
 def test_nodes_start_with_the_volume_of_a_snapshot(tmp_path: Path, scaler: str) -> None:
     """From no node to one and back; a second up changes nothing, and nothing is left. Upstream's
     Karpenter launches instances with the snapshot and its rate."""
-    with ExitStack() as sandboxes:
-        sandbox: Any = entered(
-            sandboxes, "train", tmp_path / "sandbox", configured(images_on_disk(scaler)),
-            options=SandboxOptions(job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        "train", tmp_path / "sandbox", configured(images_on_disk(scaler)),
+        options=SandboxOptions(job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         if scaler:
-            machines = sandbox.cloud.account.backend("ec2").all_instances()
+            machines = sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
             (launched,) = (item.launch_data for item in machines if hasattr(item, "launch_data"))
             volumes = {row["DeviceName"]: row["Ebs"] for row in launched["BlockDeviceMappings"]}
             data = volumes["/dev/xvdb"]

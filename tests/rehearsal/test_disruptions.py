@@ -38,10 +38,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 pool.update(machineType="n1-standard-16", gpusPerNode=4, maxNodes=2)
                 config["gpu-cluster:workloads"] = workloads
 
-            folder = tmp_path / "sandbox"
-            changes = (configured(four_gpus), *mutations)
-            sandbox = entered(
-                sandboxes, "train-gke", folder, *changes, options=SandboxOptions(job_seconds=15)
+            changes, options = (configured(four_gpus), *mutations), SandboxOptions(job_seconds=15)
+            sandbox = sandboxes.enter_context(
+                entered("train-gke", tmp_path / "sandbox", *changes, options=options)
             )
             up(sandbox)
             return sandbox
@@ -137,8 +136,7 @@ def test_a_job_may_use_a_part_of_a_node(stack: str, scaler: str, tmp_path: Path)
             for name in ("on-demand", "spot")
         }
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, stack, tmp_path / "sandbox", configured(parts))
+    with entered(stack, tmp_path / "sandbox", configured(parts)) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_until_ready(), rehearsal.failures
         lives = node_lives(sandbox.event_log.events)

@@ -1,7 +1,7 @@
 """Pools whose pods claim their GPUs from NVIDIA's DRA driver, and one mistake at a time."""
 
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,10 @@ def ends_as_it_began(rehearsal: Rehearsal, stack: str) -> None:
 @pytest.mark.parametrize("stack", STACKS)
 def test_pods_run_with_the_gpus_that_they_claim(stack: str, tmp_path: Path) -> None:
     """A second up changes nothing, and nothing is left."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(STACKS[stack]),
-            configured(every_kind), options=SandboxOptions(job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(STACKS[stack]), configured(every_kind),
+        options=SandboxOptions(job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         ends_as_it_began(rehearsal, stack)
@@ -123,8 +122,7 @@ def test_the_pods_of_a_cluster_by_hand_claim_their_gpus(
 ) -> None:
     """The pod with ports and probes, two pods that run nvidia-smi and one without GPUs of its own:
     each claim has two GPUs that no other has. A second up changes nothing, and nothing is left."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, stack, tmp_path / "sandbox", configured(change))
+    with entered(stack, tmp_path / "sandbox", configured(change)) as sandbox:
         # The pack wants a stack with nodes that never leave to be listed in its config.
         pack = POLICIES if stack == "onprem" else None
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180, policy_pack=pack)
@@ -149,8 +147,7 @@ def test_a_pool_gets_the_driver_after_the_plugin_has_left(tmp_path: Path) -> Non
     def idle(config: dict[str, Any]) -> None:
         config["gpu-cluster:workloads"] = {}
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(idle))
+    with entered("onprem", tmp_path / "sandbox", configured(idle)) as sandbox:
         assert Rehearsal(sandbox=sandbox, deadline=90).run_up_only()
         api = sandbox.control_plane.api
 
@@ -191,8 +188,7 @@ def test_pods_share_a_gpu_by_one_claim(tmp_path: Path) -> None:
     def alone(config: dict[str, Any]) -> None:
         del config["gpu-cluster:workloads"]["both"]
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(shared))
+    with entered("onprem", tmp_path / "sandbox", configured(shared)) as sandbox:
         up(sandbox)
 
         def pods() -> list[tuple[str, str]]:
@@ -237,8 +233,7 @@ def test_pods_of_ones_own_request_the_gpus_of_the_driver(tmp_path: Path) -> None
     def newer(config: dict[str, Any]) -> None:
         config["gpu-cluster:cluster"]["version"] = "1.36"
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(alone))
+    with entered("onprem", tmp_path / "sandbox", configured(alone)) as sandbox:
         up(sandbox)
         api, pods = sandbox.control_plane.api, "/api/v1/namespaces/default/pods"
 
@@ -287,8 +282,7 @@ def test_a_drain_moves_pods_that_share_a_gpu(tmp_path: Path) -> None:
         config["gpu-cluster:workloads"] = {}
         config["gpu-cluster:services"] = {"chat": chat}
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(shared))
+    with entered("onprem", tmp_path / "sandbox", configured(shared)) as sandbox:
         up(sandbox)
         api = sandbox.control_plane.api
 
@@ -348,11 +342,8 @@ def test_queues_and_teams_count_claimed_gpus(version: str | None, tmp_path: Path
             }
         }  # fmt: skip
 
-    with ExitStack() as sandboxes:
-        options = SandboxOptions(job_seconds=3)
-        sandbox = entered(
-            sandboxes, "onprem", tmp_path / "sandbox", configured(queued), options=options
-        )
+    options = SandboxOptions(job_seconds=3)
+    with entered("onprem", tmp_path / "sandbox", configured(queued), options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
 
@@ -436,8 +427,7 @@ def test_a_pool_is_removed_together_with_its_pods(moved: bool, tmp_path: Path) -
         else:
             del pods["gpu-k8s"]
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "onprem", tmp_path / "sandbox", configured(both))
+    with entered("onprem", tmp_path / "sandbox", configured(both)) as sandbox:
         assert Rehearsal(sandbox=sandbox, deadline=120).run_up_only()
         rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
         configured(fewer)(sandbox.folder / "program")

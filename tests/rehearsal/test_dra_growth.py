@@ -2,7 +2,6 @@
 Autoscaler on EKS from one; and one mistake at a time."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +60,9 @@ def test_jobs_claim_gpus_of_nodes_that_start_for_them(
     stack: str, change: Callable[[dict[str, Any]], None], started: int, tmp_path: Path
 ) -> None:
     """To two nodes and back; a second up changes nothing, and nothing is left."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(change),
-            options=SandboxOptions(job_seconds=12),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(change), options=SandboxOptions(job_seconds=12)
+    ) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         joined = [event for event in sandbox.event_log.events if event.what == "member"]
@@ -83,8 +80,7 @@ def test_nodes_start_for_pods_of_ones_own_that_request_gpus(tmp_path: Path) -> N
         config["gpu-cluster:cluster"]["version"] = "1.36"
         config["gpu-cluster:workloads"] = {}
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train-gke", tmp_path / "sandbox", configured(alone))
+    with entered("train-gke", tmp_path / "sandbox", configured(alone)) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_up_only(), rehearsal.failures
         api, pods = sandbox.control_plane.api, "/api/v1/namespaces/default/pods"
@@ -122,8 +118,7 @@ def test_on_gke_the_device_class_follows_the_nodes(tmp_path: Path) -> None:
 
         return configured(change)
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train-gke", tmp_path / "sandbox", version("1.35"))
+    with entered("train-gke", tmp_path / "sandbox", version("1.35")) as sandbox:
 
         def served() -> str | None:
             (spec,) = (

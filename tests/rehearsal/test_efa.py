@@ -1,7 +1,6 @@
 """A training job on two machines with Elastic Fabric Adapters, and one mistake at a time."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,10 @@ def two_machines(scaler: str = "") -> Callable[[dict[str, Any]], None]:
 def test_a_job_on_two_machines_runs_with_their_adapters(tmp_path: Path, scaler: str) -> None:
     """From no node to two and back; a second up changes nothing, and nothing is left. Upstream's
     Karpenter launches the instances with EFA interfaces."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train", tmp_path / "sandbox", configured(two_machines(scaler)),
-            options=SandboxOptions(job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        "train", tmp_path / "sandbox", configured(two_machines(scaler)),
+        options=SandboxOptions(job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         if scaler:
@@ -89,11 +87,10 @@ def test_a_job_runs_with_adapters_in_an_existing_cluster(tmp_path: Path, second:
     if second:
         inventory.setdefault("objects", []).append(yaml.safe_load(OWNERS_PLUGIN))
     (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(inventory))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "on-eks", tmp_path / "sandbox", configured(in_existing),
-            options=SandboxOptions(job_seconds=2, inventories=tmp_path),
-        )  # fmt: skip
+    with entered(
+        "on-eks", tmp_path / "sandbox", configured(in_existing),
+        options=SandboxOptions(job_seconds=2, inventories=tmp_path),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         ready = rehearsal.run_until_ready()
         if second:

@@ -1,7 +1,6 @@
 """A training job, submitted by a user on each platform; test_batch.py has GKE Standard."""
 
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +43,9 @@ def test_a_user_submits_a_job_on_every_platform(
     stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where no pool has a maximum number of nodes, too; the job is checked, admitted and run."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(with_a_queue),
-            options=SandboxOptions(job_seconds=4),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(with_a_queue), options=SandboxOptions(job_seconds=4)
+    ) as sandbox:
         run = Rehearsal(sandbox=sandbox, deadline=90)
         assert run.run_up_only(), run.failures
         assert sandbox.program.settings is not None
@@ -62,11 +59,9 @@ def test_a_user_submits_a_job_that_completes(
 ) -> None:
     """It leaves its queue, gets two nodes and completes. Meanwhile `gpu-cluster inventory` reads
     what the cluster was made from, without anything of the stack; destroy leaves that."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(with_a_queue),
-            options=SandboxOptions(job_seconds=4),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(with_a_queue), options=SandboxOptions(job_seconds=4)
+    ) as sandbox:
         run = Rehearsal(sandbox=sandbox, deadline=90)
         assert run.run_up_only(), run.failures
         user = User(run, tmp_path, capsys)
@@ -108,11 +103,10 @@ def test_machines_offer_what_the_inventory_says(tmp_path: Path, adapters: str | 
     for machine in machines if adapters else ():
         machine["capacity"]["rdma/hca"] = adapters
     (tmp_path / "onprem.yaml").write_text(yaml.safe_dump(machines))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "onprem", tmp_path / "sandbox", configured(with_adapters),
-            options=SandboxOptions(inventories=tmp_path),
-        )  # fmt: skip
+    with entered(
+        "onprem", tmp_path / "sandbox", configured(with_adapters),
+        options=SandboxOptions(inventories=tmp_path),
+    ) as sandbox:  # fmt: skip
         run = Rehearsal(sandbox=sandbox, deadline=45)
         assert run.run_up_only() == bool(adapters), run.failures
         assert any("rdma/hca" in line for line in said(run)) != bool(adapters)

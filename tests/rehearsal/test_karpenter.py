@@ -4,7 +4,6 @@ Only that shows what Karpenter makes of the declared pools and rights, and EC2 o
 """
 
 import dataclasses
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -72,8 +71,7 @@ def _choices(config: dict) -> None:
 def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> None:
     """Four pods share two GPUs, of a node that was there before them and of one that came; the
     fifth runs on a machine of the reservation. Nothing is left of any."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", configured(_choices))
+    with entered("train", tmp_path / "sandbox", configured(_choices)) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_until_ready(), rehearsal.failures
         nodes = {
@@ -114,8 +112,7 @@ def _served(config: dict) -> None:
 
 def test_the_next_update_of_a_kept_rehearsal_has_no_conflict(tmp_path: Path) -> None:
     """The rehearsal has made Karpenter hurry, and owns no field of a NodePool afterwards."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", configured(_served))
+    with entered("train", tmp_path / "sandbox", configured(_served)) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_until_ready(), rehearsal.failures
         owners = {
@@ -166,8 +163,7 @@ def test_an_existing_cluster_gets_karpenter_and_loses_it(tmp_path: Path) -> None
         config["gpu-cluster:cluster"] |= given
         del config["gpu-cluster:gpuPools"]["train-gpu"]["nodeRepair"]
 
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "on-eks", tmp_path / "sandbox", configured(installed))
+    with entered("on-eks", tmp_path / "sandbox", configured(installed)) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         assert rehearsal.teardown(), rehearsal.failures
@@ -188,11 +184,10 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
     inventories = tmp_path / "inventories"
     inventories.mkdir()
     (inventories / "train.yaml").write_text(yaml.safe_dump({"startupTaints": [taint["key"]]}))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train", tmp_path / "sandbox", KARPENTER, waiting,
-            options=SandboxOptions(inventories=inventories),
-        )  # fmt: skip
+    with entered(
+        "train", tmp_path / "sandbox", KARPENTER, waiting,
+        options=SandboxOptions(inventories=inventories),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         # The images are of the cluster's version, not of the programs that play its control plane.

@@ -1,7 +1,6 @@
 """A pod that needs more than the volume has, on the local disks of its node."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,8 @@ def on_gke(scaler: str = "node-pools") -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize("scaler", ["node-pools", "compute-classes"])
 def test_local_ssds_hold_a_large_pod(tmp_path: Path, scaler: str) -> None:
     """From zero and back; a second up changes nothing."""
-    options = SandboxOptions(job_seconds=2)
-    with ExitStack() as sandboxes:
-        change = configured(on_gke(scaler))
-        sandbox = entered(sandboxes, "train-gke", tmp_path, change, options=options)
+    change, options = configured(on_gke(scaler)), SandboxOptions(job_seconds=2)
+    with entered("train-gke", tmp_path, change, options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         _ = rehearsal.run_until_ready() and rehearsal.teardown()
     assert rehearsal.failures == []

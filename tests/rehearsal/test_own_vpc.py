@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,8 +33,7 @@ def as_the_example(program: Path) -> None:
 def test_a_program_creates_its_vpc_and_two_pools_in_it(tmp_path: Path) -> None:
     """The preview knows none of the subnets and lists what `up` creates. A second one changes
     nothing, and nothing remains."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", as_the_example)
+    with entered("train", tmp_path / "sandbox", as_the_example) as sandbox:
         planned = sandbox.engine.preview()
         assert planned.ok, planned.errors
         done = sandbox.engine.up()

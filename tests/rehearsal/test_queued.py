@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +67,10 @@ def rehearsed(
         ]
     }
     (inventories / "train-gke.yaml").write_text(yaml.safe_dump(described))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train-gke", tmp_path / "sandbox", configured(gang), *mutations,
-            options=SandboxOptions(inventories=inventories, job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        "train-gke", tmp_path / "sandbox", configured(gang), *mutations,
+        options=SandboxOptions(inventories=inventories, job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
         if stock < GANG or mutations:
             rehearsal.run_up_only()
@@ -123,11 +121,10 @@ def also_claimed(config: dict[str, Any]) -> None:
 @pytest.mark.prove(reason="a whole rehearsal; test_batch.py has whose jobs wait for a request")
 def test_a_queue_may_have_a_queued_pool_and_one_with_claims(tmp_path: Path) -> None:
     """Only the gang has a request; the other job's node starts for its pod."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train-gke", tmp_path / "sandbox", configured(also_claimed),
-            options=SandboxOptions(job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        "train-gke", tmp_path / "sandbox", configured(also_claimed),
+        options=SandboxOptions(job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
         assert rehearsal.run_until_ready(), rehearsal.failures
         events = sandbox.event_log.events
@@ -142,11 +139,10 @@ def test_a_queue_may_have_a_queued_pool_and_one_with_claims(tmp_path: Path) -> N
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; the nodes live for a minute")
 def test_a_job_that_outlives_its_nodes_is_stopped(tmp_path: Path) -> None:
     """GKE deletes them when their run duration is over, and Kueue does not start the job again."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train-gke", tmp_path / "sandbox", configured(brief),
-            options=SandboxOptions(job_seconds=600),
-        )  # fmt: skip
+    with entered(
+        "train-gke", tmp_path / "sandbox", configured(brief),
+        options=SandboxOptions(job_seconds=600),
+    ) as sandbox:  # fmt: skip
         assert sandbox.engine.up().ok
         ended = "run duration over"
         until(lambda: sum(e.what == ended for e in sandbox.event_log.events) == GANG, ended, 240)
@@ -252,21 +248,20 @@ def test_a_job_without_all_of_its_pods_gives_its_nodes_back(
     tmp_path: Path, gang_on_eks: Callable[[dict[str, Any]], None]
 ) -> None:
     """Some of four nodes start, and are gone again once Kueue has stopped the job."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "train", tmp_path / "sandbox", configured(gang_on_eks),
-            # Workers that wait for the last one end no sooner than that one.
-            options=SandboxOptions(job_seconds=600),
-        )  # fmt: skip
+    # Workers that wait for the last one end no sooner than that one.
+    options = SandboxOptions(job_seconds=600)
+    with entered(
+        "train", tmp_path / "sandbox", configured(gang_on_eks), options=options
+    ) as sandbox:
         sandbox.cloud.faults.quota[G_INSTANCES] = (GANG - 1) * VCPUS  # type: ignore[attr-defined]
         assert sandbox.engine.up().ok
-        sandboxes.enter_context(sandbox.nodes.emptying_soon())
-        until, counts, reasons = time.monotonic() + 240, [1], set[str]()
-        while time.monotonic() < until and not (counts[-1] == 0 and EVICTED in reasons):
-            time.sleep(0.5)
-            lives = node_lives(sandbox.event_log.events)
-            counts = [0, *(count for _, count in gpu_nodes_over_time(lives))]
-            reasons |= {str(one.get("reason")) for one in sandbox.cluster_cache.all("Event")}
+        with sandbox.nodes.emptying_soon():
+            until, counts, reasons = time.monotonic() + 240, [1], set[str]()
+            while time.monotonic() < until and not (counts[-1] == 0 and EVICTED in reasons):
+                time.sleep(0.5)
+                lives = node_lives(sandbox.event_log.events)
+                counts = [0, *(count for _, count in gpu_nodes_over_time(lives))]
+                reasons |= {str(one.get("reason")) for one in sandbox.cluster_cache.all("Event")}
         assert 0 < max(counts) < GANG
         assert counts[-1] == 0
         assert EVICTED in reasons

@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             deadline: float = 90,
             between: Callable[[Sandbox], None] = lambda sandbox: None,
         ) -> Rehearsal:
-            sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations)
+            sandbox = sandboxes.enter_context(entered(stack, tmp_path / "sandbox", *mutations))
             rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             if not whole:
                 rehearsal.run_up_only()
@@ -236,11 +236,10 @@ def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path)
     inventories.mkdir()
     described = {"machines": inventory("onprem"), "controllers": ["kueue", "jobset"]}
     (inventories / "onprem.yaml").write_text(yaml.safe_dump(described))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "onprem", tmp_path / "sandbox", configured(with_queues_there),
-            options=SandboxOptions(inventories=inventories),
-        )  # fmt: skip
+    with entered(
+        "onprem", tmp_path / "sandbox", configured(with_queues_there),
+        options=SandboxOptions(inventories=inventories),
+    ) as sandbox:  # fmt: skip
         api = sandbox.control_plane.api
         api.create(FLAVORS, THEIRS)
         before = {one["metadata"]["name"]: one for one in api.items(DEFINITIONS)}

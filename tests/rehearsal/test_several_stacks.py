@@ -1,6 +1,5 @@
 """Three `GpuStack`s of one program, on the cluster of the first, in a simulated account."""
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -74,8 +73,7 @@ def finished(sandbox: Sandbox) -> set[str]:
 def test_stacks_on_the_cluster_of_the_first_live_and_end_with_it(tmp_path: Path) -> None:
     """The second has a node group of its own, the third uses the first's: each one's job runs on a
     GPU. A second `up` changes nothing, and nothing remains."""
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, "train", tmp_path / "sandbox", as_three_stacks)
+    with entered("train", tmp_path / "sandbox", as_three_stacks) as sandbox:
         planned = sandbox.engine.preview()
         assert planned.ok, planned.errors
         done = sandbox.engine.up()

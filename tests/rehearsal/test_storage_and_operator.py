@@ -6,7 +6,6 @@ there. What goes wrong with each: test_buckets.py, test_volumes.py, test_gpu_ope
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 import yaml
@@ -50,8 +49,7 @@ def run(
     operator, mutations = EQUIPPED[stack]
     (folder / f"{stack}.yaml").write_text(yaml.safe_dump({"gpuOperator": operator}))
     options = SandboxOptions(inventories=folder)
-    with ExitStack() as sandboxes:
-        sandbox = entered(sandboxes, stack, folder / "sandbox", *mutations, options=options)
+    with entered(stack, folder / "sandbox", *mutations, options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=90)
         rehearsal.run_until_ready()
         yield rehearsal

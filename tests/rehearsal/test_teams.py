@@ -3,7 +3,6 @@ users, and what the real Kueue does when one wants back the GPUs that the other 
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,8 @@ def with_teams(config: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """Up, without a job. Pods of jobs run long enough to be preempted."""
-    with ExitStack() as sandboxes:
-        folder = tmp_path_factory.mktemp("teams") / "sandbox"
-        sandbox = entered(
-            sandboxes, "train-gke", folder, configured(with_teams),
-            options=SandboxOptions(job_seconds=15),
-        )  # fmt: skip
+    folder, options = tmp_path_factory.mktemp("teams") / "sandbox", SandboxOptions(job_seconds=15)
+    with entered("train-gke", folder, configured(with_teams), options=options) as sandbox:
         found = Rehearsal(sandbox=sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found

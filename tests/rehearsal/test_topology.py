@@ -1,7 +1,6 @@
 """A training job whose workers must be close together, with upstream's Kueue placing them."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +48,10 @@ def rehearsed(
     inventories.mkdir()
     blocks = {"blocks": [{**machine, "nodes": [1, 2, 2]}]}
     (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(blocks))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(change), *mutations,
-            options=SandboxOptions(inventories=inventories, job_seconds=2),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(change), *mutations,
+        options=SandboxOptions(inventories=inventories, job_seconds=2),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
         if not whole:
             rehearsal.run_up_only()
@@ -174,11 +172,10 @@ def test_a_pool_grows_in_the_zone_that_has_machines(
     inventories.mkdir()
     stock = {"stock": [{**machine, "zone": first, "nodes": 0}]}
     (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(stock))
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, stack, tmp_path / "sandbox", configured(two_zones),
-            options=SandboxOptions(inventories=inventories),
-        )  # fmt: skip
+    with entered(
+        stack, tmp_path / "sandbox", configured(two_zones),
+        options=SandboxOptions(inventories=inventories),
+    ) as sandbox:  # fmt: skip
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_up_only(), rehearsal.failures
         zones = [node["metadata"]["labels"][ZONE] for node in sandbox.cluster_cache.gpu_nodes]
