@@ -254,6 +254,25 @@ def nothing_stays(rehearsal: Rehearsal) -> None:
     )
 
 
+@contextmanager
+def whole_life(
+    stack: str,
+    folder: Path,
+    *mutations: Mutation,
+    deadline: float = 180,
+    options: SandboxOptions | None = None,
+) -> Iterator[Rehearsal]:
+    """A rehearsal whose workloads have run and whose second up changed nothing; at the end, destroy
+    leaves nothing."""
+    with entered(stack, folder, *mutations, options=options) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
+        assert rehearsal.run_until_ready(), rehearsal.failures
+        yield rehearsal
+        rehearsal.teardown()
+        assert rehearsal.failures == []
+        nothing_stays(rehearsal)
+
+
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:
     """A mutation of the program: `code` changes `props` of every resource of this type.
 

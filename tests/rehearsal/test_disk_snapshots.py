@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
-from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, said, whole_life
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_aws_disk_snapshots.py has EC2's rules")
 SNAPSHOT = "snap-0123456789abcdef0"
@@ -31,22 +30,17 @@ def images_on_disk(scaler: str = "") -> Callable[[dict[str, Any]], None]:
 def test_nodes_start_with_the_volume_of_a_snapshot(tmp_path: Path, scaler: str) -> None:
     """From no node to one and back; a second up changes nothing, and nothing is left. Upstream's
     Karpenter launches instances with the snapshot and its rate."""
-    with entered(
+    with whole_life(
         "train", tmp_path / "sandbox", configured(images_on_disk(scaler)),
         options=SandboxOptions(job_seconds=2),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
+    ) as rehearsal:  # fmt: skip
         if scaler:
-            machines = sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
+            machines = rehearsal.sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
             (launched,) = (item.launch_data for item in machines if hasattr(item, "launch_data"))
             volumes = {row["DeviceName"]: row["Ebs"] for row in launched["BlockDeviceMappings"]}
             data = volumes["/dev/xvdb"]
             assert (data["SnapshotId"], int(data["VolumeInitializationRate"])) == (SNAPSHOT, 300)
             assert "SnapshotId" not in volumes["/dev/xvda"]
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        nothing_stays(rehearsal)
 
 
 MAPPINGS = 'props["block_device_mappings"]'

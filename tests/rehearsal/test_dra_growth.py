@@ -16,9 +16,9 @@ from tests.rehearsal.conftest import (
     configured,
     entered,
     found_by_its_words,
-    nothing_stays,
     until,
     up,
+    whole_life,
 )
 from tests.rehearsal.test_dra import create_pod
 
@@ -60,16 +60,12 @@ def test_jobs_claim_gpus_of_nodes_that_start_for_them(
     stack: str, change: Callable[[dict[str, Any]], None], started: int, tmp_path: Path
 ) -> None:
     """To two nodes and back; a second up changes nothing, and nothing is left."""
-    with entered(
+    with whole_life(
         stack, tmp_path / "sandbox", configured(change), options=SandboxOptions(job_seconds=12)
-    ) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
-        joined = [event for event in sandbox.event_log.events if event.what == "member"]
+    ) as rehearsal:
+        events = rehearsal.sandbox.event_log.events
+        joined = [event for event in events if event.what == "member"]
         assert [event.detail["gpus"] for event in joined if event.detail["added"]] == [1] * started
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        nothing_stays(rehearsal)
 
 
 def test_nodes_start_for_pods_of_ones_own_that_request_gpus(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.rehearsal.conftest import (
     configured,
     entered,
     found_by_its_words,
-    nothing_stays,
+    whole_life,
 )
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_eks_efa.py has what the program declares")
@@ -50,22 +50,17 @@ def two_machines(scaler: str = "") -> Callable[[dict[str, Any]], None]:
 def test_a_job_on_two_machines_runs_with_their_adapters(tmp_path: Path, scaler: str) -> None:
     """From no node to two and back; a second up changes nothing, and nothing is left. Upstream's
     Karpenter launches the instances with EFA interfaces."""
-    with entered(
+    with whole_life(
         "train", tmp_path / "sandbox", configured(two_machines(scaler)),
         options=SandboxOptions(job_seconds=2),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
+    ) as rehearsal:  # fmt: skip
         if scaler:
-            machines = sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
+            machines = rehearsal.sandbox.cloud.account.backend("ec2").all_instances()  # type: ignore[attr-defined]
             launched = [
                 machine.launch_data for machine in machines if hasattr(machine, "launch_data")
             ]
             assert [adapters(data) for data in launched] == [4, 4]
             assert all(data["Placement"]["GroupId"] for data in launched)
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        nothing_stays(rehearsal)
 
 
 def in_existing(config: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from tests.rehearsal.conftest import (
     nothing_stays,
     said,
     up,
+    whole_life,
 )
 from tests.rehearsal.test_change import repository
 
@@ -71,14 +72,12 @@ def _choices(config: dict) -> None:
 def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> None:
     """Four pods share two GPUs, of a node that was there before them and of one that came; the
     fifth runs on a machine of the reservation. Nothing is left of any."""
-    with entered("train", tmp_path / "sandbox", configured(_choices)) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
-        assert rehearsal.run_until_ready(), rehearsal.failures
+    change = configured(_choices)
+    with whole_life("train", tmp_path / "sandbox", change, deadline=240) as rehearsal:
         nodes = {
             node["metadata"]["labels"]["karpenter.sh/nodepool"]: node
-            for node in sandbox.cluster_cache.gpu_nodes
+            for node in rehearsal.sandbox.cluster_cache.gpu_nodes
         }
-        assert rehearsal.teardown(), rehearsal.failures
     found = {
         name: (
             node["status"]["allocatable"]["nvidia.com/gpu"],
@@ -91,7 +90,6 @@ def test_a_static_node_shares_and_a_pool_has_a_reservation(tmp_path: Path) -> No
         "train-gpu": ("2", "on-demand"),
         "reserved": ("1", "reserved"),
     }
-    nothing_stays(rehearsal)
 
 
 def _served(config: dict) -> None:

@@ -7,16 +7,8 @@ from typing import Any
 import pytest
 
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
-from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import (
-    Rehearse,
-    changed,
-    configured,
-    entered,
-    nothing_stays,
-    said,
-)
+from tests.rehearsal.conftest import Rehearse, changed, configured, said, whole_life
 
 pytestmark = pytest.mark.prove(
     reason="rehearsals; test_aws_first_boot.py and test_google_node_pool.py have what nodes do"
@@ -79,11 +71,8 @@ def on_gke(scaler: str = "node-pools") -> Callable[[dict[str, Any]], None]:
 def test_local_ssds_hold_a_large_pod(tmp_path: Path, scaler: str) -> None:
     """From zero and back; a second up changes nothing."""
     change, options = configured(on_gke(scaler)), SandboxOptions(job_seconds=2)
-    with entered("train-gke", tmp_path, change, options=options) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        _ = rehearsal.run_until_ready() and rehearsal.teardown()
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    with whole_life("train-gke", tmp_path, change, options=options):
+        pass
 
 
 def cached(config: dict[str, Any]) -> None:

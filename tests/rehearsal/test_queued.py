@@ -14,7 +14,7 @@ from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until
+from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until, whole_life
 
 GANG = 4
 WORKERS = "Job default/ddp-workers-0"
@@ -121,19 +121,14 @@ def also_claimed(config: dict[str, Any]) -> None:
 @pytest.mark.prove(reason="a whole rehearsal; test_batch.py has whose jobs wait for a request")
 def test_a_queue_may_have_a_queued_pool_and_one_with_claims(tmp_path: Path) -> None:
     """Only the gang has a request; the other job's node starts for its pod."""
-    with entered(
+    with whole_life(
         "train-gke", tmp_path / "sandbox", configured(also_claimed),
         options=SandboxOptions(job_seconds=2),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
-        events = sandbox.event_log.events
+    ) as rehearsal:  # fmt: skip
+        events = rehearsal.sandbox.event_log.events
         assert [event.detail["nodes"] for event in events if event.what == "together"] == [GANG]
         states = {pod.workload: pod.state for pod in pod_lives(events)}
         assert (states[WORKERS], states["Job default/one"]) == ("succeeded", "succeeded")
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        nothing_stays(rehearsal)
 
 
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; the nodes live for a minute")
