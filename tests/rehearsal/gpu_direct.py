@@ -1,4 +1,4 @@
-"""A training job on two machines of GKE whose GPUs reach each other by GPUDirect."""
+"""A training job on two machines whose GPUs reach each other."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,19 +13,23 @@ from tests.rehearsal.conftest import whole_life
 QUEUES = Path(__file__).with_name("queues.yaml")
 
 
+def two_workers(config: dict[str, Any], pool: Mapping[str, Any]) -> None:
+    """Changes a stack's config to a job with two workers in a queue, on two machines of this pool,
+    and no other workload."""
+    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
+    queues = {"training": {"pools": ["train-gpu"]}}
+    config["gpu-cluster:gpuPools"] = {"train-gpu": {"maxNodes": 2, **pool}}
+    config["gpu-cluster:batch"] = {"jobSet": True, "queues": queues}
+    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
+    config["gpu-cluster:workloads"] = {}
+
+
 def two_machines(pool: Mapping[str, Any], **cluster: str) -> Callable[[dict[str, Any]], None]:
-    """A job with two workers in a queue, on spot machines of the pool, and nothing else."""
+    """The same on spot machines of GKE with GPUDirect, without monitoring."""
 
     def change(config: dict[str, Any]) -> None:
-        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-        queues = {"training": {"pools": ["train-gpu"]}}
+        two_workers(config, {"capacityType": "spot", **pool})
         config["gpu-cluster:cluster"] |= {"location": "us-central1", **cluster}
-        config["gpu-cluster:gpuPools"] = {
-            "train-gpu": {"capacityType": "spot", "maxNodes": 2, **pool}
-        }
-        config["gpu-cluster:batch"] = {"jobSet": True, "queues": queues}
-        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
-        config["gpu-cluster:workloads"] = {}
         config["gpu-cluster:monitoring"] = {}
 
     return change

@@ -21,25 +21,17 @@ from tests.rehearsal.conftest import (
     found_by_its_words,
     whole_life,
 )
+from tests.rehearsal.gpu_direct import two_workers
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_eks_efa.py has what the program declares")
-QUEUES = Path(__file__).with_name("queues.yaml")
 
 
 def two_machines(scaler: str = "") -> Callable[[dict[str, Any]], None]:
     """A job with two workers in a queue, on p4d.24xlarge close together, and nothing else."""
 
     def configure(config: dict[str, Any]) -> None:
-        pool = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1a"], "maxNodes": 2}
-        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-        near = {**pool, "efa": True, "placementGroup": "cluster"}
-        config["gpu-cluster:gpuPools"] = {"train-gpu": near}
-        config["gpu-cluster:batch"] = {
-            "jobSet": True,
-            "queues": {"training": {"pools": ["train-gpu"]}},
-        }
-        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": 2}}
-        config["gpu-cluster:workloads"] = {}
+        pool = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1a"]}
+        two_workers(config, {**pool, "efa": True, "placementGroup": "cluster"})
         if scaler:
             set_scaler(config, scaler)
 
