@@ -13,10 +13,11 @@ from typing import Literal
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.core.v1 import AffinityArgsDict, VolumeArgsDict, VolumeMountArgsDict
+from pulumi_kubernetes.core.v1 import VolumeArgsDict, VolumeMountArgsDict
 
 from ..catalog import images
 from ..cluster import Cluster, GpuPool, ResolvedPool
+from ..daemon_set import affinity_to
 from ..lifecycle import ownership
 from .pool_args import EksGpuNodeGroupArgs
 
@@ -102,7 +103,7 @@ class EfaDevicePlugin(pulumi.ComponentResource):
                     "metadata": {"labels": labels},
                     "spec": {
                         "priority_class_name": "system-node-critical",
-                        "affinity": _on_nodes_of(pools),
+                        "affinity": affinity_to(pool.node_selector for pool in pools),
                         "tolerations": [{"operator": "Exists"}],
                         "automount_service_account_token": False,
                         "host_network": True,
@@ -123,21 +124,3 @@ class EfaDevicePlugin(pulumi.ComponentResource):
             opts=cluster.options(self, delete_before_replace=True),
         )
         self.register_outputs({})
-
-
-def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
-    return {
-        "node_affinity": {
-            "required_during_scheduling_ignored_during_execution": {
-                "node_selector_terms": [
-                    {
-                        "match_expressions": [
-                            {"key": key, "operator": "In", "values": [value]}
-                            for key, value in pool.node_selector.items()
-                        ]
-                    }
-                    for pool in pools
-                ]
-            }
-        }
-    }

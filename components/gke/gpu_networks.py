@@ -17,11 +17,13 @@ from pulumi_gcp.container import (
     NodePoolNetworkConfigAdditionalNodeNetworkConfigArgsDict,
     NodePoolNetworkConfigArgsDict,
 )
+from pulumi_kubernetes.core.v1 import NodeSelectorRequirementArgsDict
 
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..catalog.gke import GPU_INTERFACES, GpuDirect
 from ..cluster import Cluster
+from ..daemon_set import affinity_to, daemon_set
 from .cluster_args import GPU_NETWORKS
 
 _MTU = 8244
@@ -202,55 +204,30 @@ class GkePodNetworks(pulumi.ComponentResource):
 
     def _inject_devices(self, cluster: Cluster) -> None:
         """container-engine-accelerators 992db812, nri_device_injector/nri-device-injector.yaml."""
-        kubernetes.apps.v1.DaemonSet(
+        required: NodeSelectorRequirementArgsDict = {"key": names.GPU_DIRECT, "operator": "Exists"}
+        daemon_set(
             _INJECTOR,
-            metadata={
-                "name": _INJECTOR,
-                "namespace": "kube-system",
-                "labels": {"k8s-app": _INJECTOR},
-            },
-            spec={
-                "selector": {"match_labels": {"k8s-app": _INJECTOR}},
-                "update_strategy": {"type": "RollingUpdate"},
-                "template": {
-                    "metadata": {"labels": {"name": _INJECTOR, "k8s-app": _INJECTOR}},
-                    "spec": {
-                        "priority_class_name": "system-node-critical",
-                        "affinity": {
-                            "node_affinity": {
-                                "required_during_scheduling_ignored_during_execution": {
-                                    "node_selector_terms": [
-                                        {
-                                            "match_expressions": [
-                                                {"key": names.GPU_DIRECT, "operator": "Exists"}
-                                            ]
-                                        }
-                                    ]
-                                }
-                            }
-                        },
-                        "tolerations": [{"operator": "Exists"}],
-                        "automount_service_account_token": False,
-                        "host_network": True,
-                        "host_pid": True,
-                        "containers": [
-                            {
-                                "name": _INJECTOR,
-                                "image": images.DEVICE_INJECTOR.reference,
-                                "resources": {"requests": {"cpu": "150m"}},
-                                "security_context": {"privileged": True},
-                                "volume_mounts": [
-                                    {"name": "devices", "mount_path": "/dev"},
-                                    {"name": "nri", "mount_path": "/var/run/nri"},
-                                ],
-                            }
+            {
+                "affinity": affinity_to([{}], [required]),
+                "host_network": True,
+                "host_pid": True,
+                "containers": [
+                    {
+                        "name": _INJECTOR,
+                        "image": images.DEVICE_INJECTOR.reference,
+                        "resources": {"requests": {"cpu": "150m"}},
+                        "security_context": {"privileged": True},
+                        "volume_mounts": [
+                            {"name": "devices", "mount_path": "/dev"},
+                            {"name": "nri", "mount_path": "/var/run/nri"},
                         ],
-                        "volumes": [
-                            {"name": "devices", "host_path": {"path": "/dev"}},
-                            {"name": "nri", "host_path": {"path": "/var/run/nri"}},
-                        ],
-                    },
-                },
+                    }
+                ],
+                "volumes": [
+                    {"name": "devices", "host_path": {"path": "/dev"}},
+                    {"name": "nri", "host_path": {"path": "/var/run/nri"}},
+                ],
             },
-            opts=cluster.options(self, delete_before_replace=True),
+            cluster.options(self, delete_before_replace=True),
+            waits=False,
         )

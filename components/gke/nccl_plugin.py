@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..catalog.gke import GpuDirect
 from ..cluster import Cluster
+from ..daemon_set import daemon_set
 
 _HOST = "/host"
 
@@ -109,51 +109,31 @@ class NcclPlugin(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:NcclPlugin", name, None, opts)
         plugin, image = _INSTALLERS[gpu_direct], images.NCCL_PLUGINS[gpu_direct]
-        kubernetes.apps.v1.DaemonSet(
+        daemon_set(
             plugin.name,
-            metadata={
-                "name": plugin.name,
-                "namespace": "kube-system",
-                "labels": {"k8s-app": plugin.name},
-                # As of the driver's installer: new nodes pull an image of a gigabyte.
-                "annotations": {"pulumi.com/timeoutSeconds": "1800"},
+            {
+                "node_selector": dict(plugin.labels),
+                "host_network": True,
+                "host_pid": True,
+                "init_containers": [
+                    {
+                        "name": plugin.name,
+                        "image": image.reference,
+                        "command": ["/bin/sh", "-c"],
+                        "args": [_script(plugin, image.tag)],
+                        "resources": {"requests": {"cpu": "150m"}},
+                        "security_context": {"privileged": True},
+                        "volume_mounts": [{"name": "plugin", "mount_path": _HOST}],
+                    }
+                ],
+                "containers": [{"name": "pause", "image": images.PAUSE.reference}],
+                "volumes": [
+                    {
+                        "name": "plugin",
+                        "host_path": {"path": plugin.directory, "type": "DirectoryOrCreate"},
+                    }
+                ],
             },
-            spec={
-                "selector": {"match_labels": {"k8s-app": plugin.name}},
-                "update_strategy": {"type": "RollingUpdate"},
-                "template": {
-                    "metadata": {"labels": {"name": plugin.name, "k8s-app": plugin.name}},
-                    "spec": {
-                        "priority_class_name": "system-node-critical",
-                        "node_selector": dict(plugin.labels),
-                        "tolerations": [{"operator": "Exists"}],
-                        "automount_service_account_token": False,
-                        "host_network": True,
-                        "host_pid": True,
-                        "init_containers": [
-                            {
-                                "name": plugin.name,
-                                "image": image.reference,
-                                "command": ["/bin/sh", "-c"],
-                                "args": [_script(plugin, image.tag)],
-                                "resources": {"requests": {"cpu": "150m"}},
-                                "security_context": {"privileged": True},
-                                "volume_mounts": [{"name": "plugin", "mount_path": _HOST}],
-                            }
-                        ],
-                        "containers": [{"name": "pause", "image": images.PAUSE.reference}],
-                        "volumes": [
-                            {
-                                "name": "plugin",
-                                "host_path": {
-                                    "path": plugin.directory,
-                                    "type": "DirectoryOrCreate",
-                                },
-                            }
-                        ],
-                    },
-                },
-            },
-            opts=cluster.options(self, delete_before_replace=True),
+            cluster.options(self, delete_before_replace=True),
         )
         self.register_outputs({})

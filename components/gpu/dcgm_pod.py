@@ -20,8 +20,8 @@ from pulumi_kubernetes.core.v1 import (
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, Cluster, GpuPool, Toleration
+from ..daemon_set import affinity_to
 from .monitoring_args import MonitoringArgs
-from .node_affinity import affinity_to
 
 NAME = "dcgm-exporter"
 PORT = 9400

@@ -22,9 +22,9 @@ from pulumi_kubernetes.core.v1 import (
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
+from ..daemon_set import NAMESPACE, affinity_to, daemon_set
 from ..lifecycle.prefix import unique
 from . import dra_driver
-from .node_affinity import affinity_to
 from .sharing import (
     CONFIG_FILE,
     CONFIG_MOUNT,
@@ -37,7 +37,6 @@ from .sharing import (
     plugin_config,
 )
 
-NAMESPACE = "kube-system"
 _NAME = "nvidia-device-plugin"
 _MPS_NAME = "nvidia-mps-control-daemon"
 _SOCKETS = "/var/lib/kubelet/device-plugins"
@@ -96,36 +95,19 @@ class DevicePlugin(pulumi.ComponentResource):
         before: Sequence[pulumi.Resource],
         formerly: Sequence[str] = (),
     ) -> kubernetes.apps.v1.DaemonSet:
-        labels = {"name": name}
         # Both programs read their config only once, so another config needs new pods.
         checksum = hashlib.sha256(group.config.encode()).hexdigest() if group.config else None
-        return kubernetes.apps.v1.DaemonSet(
+        return daemon_set(
             name,
-            metadata={
-                "name": name,
-                "namespace": NAMESPACE,
-                "labels": labels,
-                # It is ready at once on a pool without nodes; on new nodes it waits for their
-                # driver, which takes longer than the provider's 10 minutes.
-                "annotations": {"pulumi.com/timeoutSeconds": "1800"},
-            },
-            spec={
-                "selector": {"match_labels": labels},
-                "update_strategy": {"type": "RollingUpdate"},
-                "template": {
-                    "metadata": {
-                        "labels": labels,
-                        "annotations": {"gpu-cluster/config": checksum} if checksum else None,
-                    },
-                    "spec": pod,
-                },
-            },
+            pod,
             # Two plugins for one resource on a node conflict about who uses which GPU, and the one
             # that ends removes the socket of both: the node then offers none.
-            opts=pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(
                 cluster.options(self, delete_before_replace=True, depends_on=before),
                 pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name) for name in formerly]),
             ),
+            label="name",
+            annotations={"gpu-cluster/config": checksum} if checksum else None,
         )
 
 
@@ -230,13 +212,9 @@ def _whole_names(pool: GpuPool) -> list[str]:
 def _on_nodes_of(group: _Group, *containers: ContainerArgsDict) -> PodSpecArgsDict:
     """A pod with these containers on every node of the group, and only there."""
     return {
-        "priority_class_name": "system-node-critical",
         "runtime_class_name": group.runtime_class,
         # On other nodes, the plugin finds no driver and crashes again and again.
         "affinity": affinity_to(_labels(pool) for pool in group.pools),
-        # A tool that removes a startup taint may wait for the node's GPUs, or its DaemonSets.
-        "tolerations": [{"operator": "Exists"}],
-        "automount_service_account_token": False,
         "containers": [*containers],
     }
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
 from pulumi_kubernetes.core.v1 import (
     ContainerArgsDict,
     EnvVarArgsDict,
@@ -21,8 +20,8 @@ from pulumi_kubernetes.core.v1 import (
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool, Installer
+from ..daemon_set import affinity_to, daemon_set
 from ..lifecycle.prefix import unique
-from .node_affinity import affinity_to
 
 _COS_DRIVER_DIR = names.GKE_DRIVER_DIRECTORY
 _WITHOUT_GKES: Sequence[NodeSelectorRequirementArgsDict] = (
@@ -42,21 +41,9 @@ class DriverInstaller(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gpu:DriverInstaller", name, None, opts)
         self.daemon_sets = [
-            kubernetes.apps.v1.DaemonSet(
-                daemon_set,
-                metadata={
-                    "name": daemon_set,
-                    "namespace": "kube-system",
-                    "labels": {"k8s-app": daemon_set},
-                    # It is ready at once on a pool without nodes; on new nodes, installing a driver
-                    # takes longer than the provider's 10 minutes.
-                    "annotations": {"pulumi.com/timeoutSeconds": "1800"},
-                },
-                spec=_spec(daemon_set, pools),
-                # A new installer running next to the old one would install twice.
-                opts=cluster.options(self, delete_before_replace=True),
-            )
-            for daemon_set, pools in _by_daemon_set(cluster.pools).items()
+            # A new installer running next to the old one would install twice.
+            daemon_set(name, _pod(pools), cluster.options(self, delete_before_replace=True))
+            for name, pools in _by_daemon_set(cluster.pools).items()
         ]
         self.register_outputs({})
 
@@ -71,23 +58,11 @@ def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
     return grouped
 
 
-def _spec(name: str, pools: Sequence[GpuPool]) -> DaemonSetSpecArgsDict:
+def _pod(pools: Sequence[GpuPool]) -> PodSpecArgsDict:
     image, version = pools[0].installer_image, pools[0].installer_version
     pod = _cos_pod(image) if _installer(pools) == "cos" else _ubuntu_pod(image, version)
-    return {
-        "selector": {"match_labels": {"k8s-app": name}},
-        "update_strategy": {"type": "RollingUpdate"},
-        "template": {
-            "metadata": {"labels": {"name": name, "k8s-app": name}},
-            "spec": {
-                **pod,
-                "priority_class_name": "system-node-critical",
-                "affinity": affinity_to((pool.node_selector for pool in pools), _WITHOUT_GKES),
-                "tolerations": [{"operator": "Exists"}],
-                "automount_service_account_token": False,
-            },
-        },
-    }
+    affinity = affinity_to((pool.node_selector for pool in pools), _WITHOUT_GKES)
+    return {**pod, "affinity": affinity}
 
 
 def _installer(pools: Sequence[GpuPool]) -> Installer:
