@@ -16,6 +16,9 @@ from ..schema.limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, matching, nod
 from ..schema.on_change import Verdict
 from ..schema.rules import Checked, Order
 
+NodeLabels = Mapping[
+    Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)], Annotated[str, LABEL_VALUE]
+]
 _ZONE = matching("a zone such as us-central1-a", catalog.ZONE)
 
 
@@ -63,13 +66,7 @@ class GkeCpuPoolArgs(Checked):
     """The maximum number of nodes in the whole pool."""
     zones: Annotated[Sequence[Annotated[str, _ZONE]], UNIQUE, Sent("NodePool nodeLocations[]")] = ()
     """The zones of the nodes, all in the cluster's region; by default, the cluster's."""
-    labels: Annotated[
-        Mapping[
-            Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
-            Annotated[str, LABEL_VALUE],
-        ],
-        Sent("NodePool nodeConfig.labels"),
-    ] = field(default_factory=dict)
+    labels: Annotated[NodeLabels, Sent("NodePool nodeConfig.labels")] = field(default_factory=dict)
     """Labels of the nodes, in addition to `gpu-cluster/pool` with the pool's name."""
     taints: Annotated[Sequence[Taint], Sent("NodePool nodeConfig.taints[]")] = ()
     """Taints of the nodes; by default, none, so that every pod may run there."""

@@ -34,7 +34,7 @@ from ..scalers import SCALERS, NotWith, check_scaler
 from ..schema.decode import at
 from ..schema.effect import Sent
 from ..schema.fallback import DISTINCT, check_keys, of_each, price_rank, way
-from ..schema.limits import IMAGE, LABEL_KEY, LABEL_VALUE, UNIQUE, Hint, node_label_key, one_of
+from ..schema.limits import IMAGE, UNIQUE, Hint, one_of
 from ..schema.on_change import OnChange, kept
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import Range, Refusal, Refusals, collected, raised, refuse
@@ -42,6 +42,7 @@ from ..schema.rules import Fits, Order, Rule, never, only, rule
 from . import reservation as reservations
 from .classes import WHOLE_GPUS, in_class, not_in_classes
 from .cluster_args import GPU_NETWORKS, ZONE, DiskSize
+from .cpu_pool_args import NodeLabels
 from .disk_image import DISK_IMAGE
 from .existing_args import DAEMON_LINES, AnyGkeClusterArgs, GkeExistingClusterArgs
 from .fallback_args import Capacity, GkeFallbackArgs
@@ -136,13 +137,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     zones: Annotated[Sequence[Annotated[str, ZONE]], UNIQUE, Sent("NodePool nodeLocations[]")] = ()
     """The zones of the nodes, all in the cluster's region, even if the cluster itself is in one
     zone. By default, every zone of the cluster's location that is known to have the accelerator."""
-    labels: Annotated[
-        Mapping[
-            Annotated[str, LABEL_KEY, node_label_key("GKE", POOL_LABEL)],
-            Annotated[str, LABEL_VALUE],
-        ],
-        Sent("NodePool nodeConfig.labels"),
-    ] = field(default_factory=dict)
+    labels: Annotated[NodeLabels, Sent("NodePool nodeConfig.labels")] = field(default_factory=dict)
     """Additional labels of the nodes."""
     discovery_labels: Annotated[bool, Sent("NodePool nodeConfig.labels")] = False
     """Whether nodes have the labels of GPU feature discovery (`nvidia.com/gpu.product`, `.count`,
