@@ -21,7 +21,6 @@ MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 # node labels: any cluster
 HOSTNAME: Final = "kubernetes.io/hostname"
 ARCH: Final = "kubernetes.io/arch"
-OS: Final = "kubernetes.io/os"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"

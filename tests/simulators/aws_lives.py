@@ -15,7 +15,7 @@ Step = tuple[str, str, tuple[dict[str, Any], ...]]
 `@token@name@output` an output of what was created before."""
 
 _TAGS, _OTHER_TAGS = {"tags": {"team": "ml", "Name": "one"}}, {"tags": {"team": "hpc"}}
-_CLUSTER, _NODES = "k8s-ml", "arn:aws:iam::123456789012:role/nodes"
+_CLUSTER = "k8s-ml"
 _ALIAS, _POLICY = "aws:kms/alias:Alias", "aws:iam/policy:Policy"
 _IN = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 _OUT = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"

@@ -179,14 +179,6 @@ def test_a_key_of_the_cluster_on_the_level_of_blocks_is_told_where_it_belongs(
         )
 
 
-REPAIR = {
-    "nodeMonitoringCondition": "AcceleratedHardwareReady",
-    "nodeUnhealthyReason": "NvidiaXID64Error",
-    "minRepairWaitTimeMins": 5,
-    "repairAction": "Reboot",
-}
-
-
 @pytest.mark.parametrize("text", ["", "null"])
 def test_a_block_without_a_value_is_refused(text: str) -> None:
     """As a key within it is, and an entry: the table and test_limits have those."""
@@ -440,9 +432,6 @@ def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> Non
     assert [each.at for each in refused.value.every] == ["gpu-cluster:gpuPools.train-gpu.maxNodes"]
 
 
-WEEKLY = {"start": "2026-01-03T02:00:00Z", "end": "2026-01-03T10:00:00Z"}
-
-
 @pytest.mark.parametrize(("stack", "change", "says"), TABLE["test_doubtful_settings_are_warned_of"])
 def test_doubtful_settings_are_warned_of(stack: str, change: list[Any], says: str | None) -> None:
     """By key; the neighbouring settings are not."""
@@ -561,9 +550,6 @@ def test_a_key_of_another_tool_has_its_counterpart_or_no_suggestion(name: str) -
     assert suggested == alike
 
 
-_20 = "0123456789abcdefghij"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "secret"), TABLE["test_what_looks_like_a_secret_is_warned_of"]
 )
@@ -577,9 +563,6 @@ def test_what_looks_like_a_secret_is_warned_of(name: str, value: str, secret: bo
         lines = warnings(settings.from_config(changed("dev", [[*pod, key, change]])))
         found = [line for line in lines if f"{path}: looks like a secret" in line]
         assert len(found) == secret
-
-
-SETTING_KEYS = {setting.key.split(".")[-1] for name in PLATFORMS for setting in settings_of(name)}
 
 
 @pytest.mark.parametrize("key", [*COUNTERPARTS, *ELSEWHERE])

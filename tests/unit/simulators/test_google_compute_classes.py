@@ -268,9 +268,6 @@ def test_autopilot_chooses_machine_and_zones_and_counts_the_gpus() -> None:
     assert not list(made.cloud.of(NODE_POOL))
 
 
-A100 = {"machineType": "a2-ultragpu-1g", "gpu": {"type": "nvidia-a100-80gb", "count": 1}}
-
-
 @pytest.mark.parametrize(("rule", "says"), TABLE["test_a_wrong_priority_is_named_in_gke_s_words"])
 def test_a_wrong_priority_is_named_in_gke_s_words(rule: dict[str, Any], says: str) -> None:
     """The others of the class still have their pools."""
