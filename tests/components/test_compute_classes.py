@@ -17,6 +17,9 @@ from tests.components.test_gke import CLUSTER, declare
 
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 L4 = "g2-standard-4"
+IN_CLASSES = GkeClusterArgs(
+    name="c", location="us-central1-a", dns_endpoint=True, scaler="compute-classes"
+)
 
 
 def classes(pools: dict[str, GkeGpuNodePoolArgs] | None = None, **cluster: Any) -> Recording:
@@ -125,20 +128,14 @@ def test_an_entry_has_its_own_zones_and_machine_type() -> None:
 
 def test_the_smallest_nodes_of_an_order_decide_what_a_pod_may_request() -> None:
     """A larger pod would wait although a choice has machines."""
-    cluster = GkeClusterArgs(
-        name="c",
-        location="us-central1-a",
-        authorized_networks={"office": "203.0.113.0/24"},
-        scaler="compute-classes",
-    )
     large, small = (
-        GkeGpuNodePoolArgs(machine_type=name).resolve("l4", cluster).pool
+        GkeGpuNodePoolArgs(machine_type=name).resolve("l4", IN_CLASSES).pool
         for name in ("g2-standard-8", L4)
     )
     args = GkeGpuNodePoolArgs(
         machine_type="g2-standard-8", fallback=("spot", GkeFallbackArgs(machine_type=L4))
     )
-    pool = args.resolve("l4", cluster).pool
+    pool = args.resolve("l4", IN_CLASSES).pool
     assert large.cpu_millis != small.cpu_millis
     assert (pool.cpu_millis, pool.memory_mib) == (small.cpu_millis, small.memory_mib)
 
@@ -199,13 +196,7 @@ def test_the_gpus_of_all_pools_are_limited_by_model() -> None:
 def test_pods_select_the_class_and_tolerate_what_gke_puts_on_its_nodes(bought: Any) -> None:
     """Spot nodes of a class have no taint of their own, since the same pods run on the others."""
     args = GkeGpuNodePoolArgs(machine_type=L4, **bought)
-    cluster = GkeClusterArgs(
-        name="c",
-        location="us-central1-a",
-        authorized_networks={"office": "203.0.113.0/24"},
-        scaler="compute-classes",
-    )
-    pool = args.resolve("l4", cluster).pool
+    pool = args.resolve("l4", IN_CLASSES).pool
     assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
     assert [str(taint) for taint in pool.taints] == [
         str(GPU_TAINT),

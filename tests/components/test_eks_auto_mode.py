@@ -1,26 +1,19 @@
 """EKS Auto Mode: what the cluster turns on, what it no longer brings, and what it launches."""
 
-from typing import Any
+from functools import partial
 
 import pytest
 
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
-from tests.components.eks_stack import OUTPUTS, TRAIN, declare
 from tests.components.recording import Recording
-from tests.components.test_eks_karpenter import objects
+from tests.components.test_eks_karpenter import launched, objects
 
 CLUSTER = "aws:eks/cluster:Cluster"
 
 
-def automatic(*pools: EksGpuNodeGroupArgs, **cluster: Any) -> Recording:
-    """A stack of Auto Mode whose first pool is `train-gpu`."""
-    group = {"vpcConfig": {"clusterSecurityGroupId": "sg-0a1b2c"}}
-    return declare(
-        {"train-gpu": pools[0] if pools else TRAIN},
-        outputs={CLUSTER: {**OUTPUTS[CLUSTER], **group}},
-        **{"scaler": "auto-mode", **cluster},
-    )
+automatic = partial(launched, scaler="auto-mode")
+"""A stack of Auto Mode whose first pool is `train-gpu`."""
 
 
 @pytest.fixture(scope="module")

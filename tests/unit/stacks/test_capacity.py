@@ -58,6 +58,9 @@ from gpu_cluster.stacks.outcome import CheckError
 REGION = "us-central1"
 
 
+IN_CLASSES = GkeClusterArgs(
+    name="c", location="us-central1-a", dns_endpoint=True, scaler="compute-classes"
+)
 ON_EKS = EksClusterArgs(
     name="c",
     admins=["arn:aws:iam::123456789012:role/deployer"],
@@ -241,14 +244,8 @@ def test_reserved_nodes_are_left_out_and_named() -> None:
 
 def test_capacity_says_which_choice_would_be_taken_now() -> None:
     """The first that has quota, or a free machine of its reservation; the last one is counted."""
-    cluster = GkeClusterArgs(
-        name="c",
-        location="us-central1-a",
-        authorized_networks={"office": "203.0.113.0/24"},
-        scaler="compute-classes",
-    )
     args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", fallback=("spot", "on-demand"))
-    pools = {"l4": args.resolve("l4", cluster)}
+    pools = {"l4": args.resolve("l4", IN_CLASSES)}
     found, _ = google_quota.needs(pools, {"l4": 1}, project="p", region=REGION)
     assert [one.quota for one in found] == ["NVIDIA_L4_GPUS", "GPUS_ALL_REGIONS"]
     quotas = {"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
@@ -264,12 +261,6 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
 
 def test_capacity_asks_for_the_zones_and_machines_of_each_entry() -> None:
     """Each with what it is in words; the offers are asked for once."""
-    cluster = GkeClusterArgs(
-        name="c",
-        location="us-central1-a",
-        authorized_networks={"office": "203.0.113.0/24"},
-        scaler="compute-classes",
-    )
     args = GkeGpuNodePoolArgs(
         machine_type="g2-standard-4",
         fallback=(
@@ -279,7 +270,7 @@ def test_capacity_asks_for_the_zones_and_machines_of_each_entry() -> None:
             GkeFallbackArgs(capacity_type="spot", zones=["us-central1-b"]),
         ),
     )
-    pools = {"l4": args.resolve("l4", cluster)}
+    pools = {"l4": args.resolve("l4", IN_CLASSES)}
     assert [(one.types, one.zones) for one in gke_quota.wanted(pools, REGION)] == [
         (("g2-standard-4",), ("us-central1-a",)),
         (("g2-standard-8",), ("us-central1-b",)),
