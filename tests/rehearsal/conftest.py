@@ -290,6 +290,12 @@ def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:
     )
 
 
+def without_pods(daemon_set: str) -> Mutation:
+    """A mutation by which a DaemonSet selects no node."""
+    code = 'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}'
+    return changed("kubernetes:apps/v1:DaemonSet", code, name=daemon_set)
+
+
 def configured(change: Callable[[dict], None]) -> Mutation:
     """A mutation of the stack's file; `change` gets its `config`."""
 

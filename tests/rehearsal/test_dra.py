@@ -27,6 +27,7 @@ from tests.rehearsal.conftest import (
     said,
     until,
     up,
+    without_pods,
 )
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_dra_driver.py has what is declared")
@@ -441,10 +442,6 @@ TEMPLATE = "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate"
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 DRIVER = "nvidia-dra-driver-on-gpus"
 _REQUEST = 'props["spec"]["spec"]["devices"]["requests"][0]["exactly"]'
-_NOWHERE = """
-spec = props["spec"]["template"]["spec"]
-spec["node_selector"] = {"no": "node"}
-"""
 _NO_RIGHTS = 'props["rules"] = [rule for rule in props["rules"] if "create" not in rule["verbs"]]'
 MISTAKES: dict[str, tuple[str, Mutation, str]] = {
     "a wrong DeviceClass": (
@@ -486,7 +483,7 @@ MISTAKES: dict[str, tuple[str, Mutation, str]] = {
     ),
     "no driver on the nodes": (
         "onprem",
-        changed(DAEMON_SET, _NOWHERE, name=DRIVER),
+        without_pods(DRIVER),
         f"DaemonSet kube-system/{DRIVER} does not select it",
     ),
     "driver and device plugin": (

@@ -19,6 +19,7 @@ from tests.rehearsal.conftest import (
     until,
     up,
     whole_life,
+    without_pods,
 )
 from tests.rehearsal.test_dra import create_pod
 
@@ -174,10 +175,7 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "no free device of its nodes meets device.attributes",
     ),
     "no driver on the nodes": (
-        changed(
-            DAEMON_SET, 'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name=DRIVER,
-        ),
+        without_pods(DRIVER),
         f"DaemonSet kube-system/{DRIVER} does not select it",
     ),
     "NVIDIA's driver in the root of the nodes": (

@@ -20,6 +20,7 @@ from tests.rehearsal.conftest import (
     entered,
     found_by_its_words,
     whole_life,
+    without_pods,
 )
 from tests.rehearsal.gpu_direct import two_workers
 
@@ -142,11 +143,7 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "no EFA traffic passes between its nodes",
     ),
     "no device plugin": (
-        changed(
-            "kubernetes:apps/v1:DaemonSet",
-            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name="aws-efa-k8s-device-plugin",
-        ),
+        without_pods("aws-efa-k8s-device-plugin"),
         "vpc.amazonaws.com/efa",
     ),
     "NVIDIA's plugin takes the devices": (

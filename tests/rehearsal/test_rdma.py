@@ -6,7 +6,7 @@ import pytest
 
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal import gpu_direct
-from tests.rehearsal.conftest import Rehearse, changed, configured, found_by_its_words
+from tests.rehearsal.conftest import Rehearse, changed, configured, found_by_its_words, without_pods
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_rdma.py has what the program declares")
 two_machines = gpu_direct.two_machines({
@@ -43,11 +43,7 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "claims devices, and a node there offers none",
     ),
     "no plugin of NCCL": (
-        changed(
-            "kubernetes:apps/v1:DaemonSet",
-            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name="gib-installer",
-        ),
+        without_pods("gib-installer"),
         "nothing has copied NCCL's plugin for them to its node",
     ),
 }

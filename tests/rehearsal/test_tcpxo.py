@@ -8,7 +8,7 @@ import pytest
 
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.rehearsal import gpu_direct
-from tests.rehearsal.conftest import Rehearse, changed, configured, found_by_its_words
+from tests.rehearsal.conftest import Rehearse, changed, configured, found_by_its_words, without_pods
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
 two_machines, two_a3_high = (
@@ -71,19 +71,11 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "192.168.64.0/19 reach each other's TCP ports",
     ),
     "no plugin of NCCL": (
-        changed(
-            "kubernetes:apps/v1:DaemonSet",
-            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name="tcpxo-installer",
-        ),
+        without_pods("tcpxo-installer"),
         "mounts NCCL's plugin for TCPXO, and nothing has copied it to its node",
     ),
     "nothing that gives the daemon devices": (
-        changed(
-            "kubernetes:apps/v1:DaemonSet",
-            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name="device-injector",
-        ),
+        without_pods("device-injector"),
         "names devices for container tcpxo-daemon, and nothing on its node gives it any",
     ),
     "a daemon among the ordinary containers": (
@@ -162,11 +154,7 @@ A3_HIGH_MISTAKES: dict[str, tuple[Mutation, str]] = {
         "uses interfaces eth1, eth2, eth3 in worker, not its four for GPUs",
     ),
     "no plugin of NCCL": (
-        changed(
-            "kubernetes:apps/v1:DaemonSet",
-            'props["spec"]["template"]["spec"]["node_selector"] = {"no": "node"}',
-            name="tcpx-installer",
-        ),
+        without_pods("tcpx-installer"),
         "mounts NCCL's plugin for TCPX, and nothing has copied it to its node",
     ),
 }
