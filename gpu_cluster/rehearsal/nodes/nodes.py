@@ -732,11 +732,7 @@ class Nodes:
         # Recorded first: a pod may be seen with a GPU before the response arrives.
         if not claimed:
             self._offers(name, group, wanted)
-        self._api.patch(
-            f"/api/v1/nodes/{name}/status",
-            {"status": {"capacity": size, "allocatable": size}},
-            STRATEGIC,
-        )
+        self._set_resources(name, size)
 
     def _publish(
         self, node: Mapping[str, Any], group: NodeGroup, driver: Object | None, gpus: int
@@ -855,11 +851,7 @@ class Nodes:
                 self._event_log.finding(group.name, f"pool {group.name}: {fault}")
         if wanted != has:
             size = {EFA: wanted}
-            self._api.patch(
-                f"/api/v1/nodes/{name}/status",
-                {"status": {"capacity": size, "allocatable": size}},
-                STRATEGIC,
-            )
+            self._set_resources(name, size)
 
     def _devices(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Publishes what pods can claim on a ready node, once, as GKE's DRANET does. It goes with
@@ -906,14 +898,15 @@ class Nodes:
             key: wanted.get(key) for key in {**has, **wanted} if has.get(key) != wanted.get(key)
         }
         if size:
-            self._api.patch(
-                f"/api/v1/nodes/{name}/status",
-                {"status": {"capacity": size, "allocatable": size}},
-                STRATEGIC,
-            )
+            self._set_resources(name, size)
         pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
         for line in self._pod_networks.wrong(node, pods):
             self._event_log.finding(group.name, f"pool {group.name}: {line}")
+
+    def _set_resources(self, name: str, size: Mapping[str, str | None]) -> None:
+        """Changes what a node offers; None removes a resource."""
+        status = {"status": {"capacity": size, "allocatable": size}}
+        self._api.patch(f"/api/v1/nodes/{name}/status", status, STRATEGIC)
 
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
         if self._offered.get(name, 0) != gpus:
