@@ -145,6 +145,16 @@ def phase(pod: Object) -> str:
     return "bound" if pod["spec"].get("nodeName") else "pending"
 
 
+def pods_on(node: Object, pods: Iterable[Object]) -> list[Object]:
+    """The pods that use resources of the node: those on it that have not ended."""
+    name = node["metadata"]["name"]
+    return [
+        pod
+        for pod in pods
+        if pod["spec"].get("nodeName") == name and phase(pod) not in ("succeeded", "failed")
+    ]
+
+
 def is_starting(node: Mapping[str, Any]) -> bool:
     """Whether Karpenter has created a node that has not joined: the cloud may still refuse it."""
     keys = {taint["key"] for taint in node["spec"].get("taints") or []}

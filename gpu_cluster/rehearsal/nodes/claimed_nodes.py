@@ -26,6 +26,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     full_name,
     gpus_asked,
     phase,
+    pods_on,
 )
 from gpu_cluster.rehearsal.nodes.matching import mismatches
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTemplate
@@ -73,13 +74,7 @@ def lacks_node(
             GPU in requests(pod["spec"]) for pod in waiting(group, pods, mapped=True)
         )
     free = [
-        allocatable_gpus(node)
-        - sum(
-            gpus_asked(pod["spec"])
-            for pod in pods
-            if pod["spec"].get("nodeName") == node["metadata"]["name"]
-            and phase(pod) not in ("succeeded", "failed")
-        )
+        allocatable_gpus(node) - sum(gpus_asked(pod["spec"]) for pod in pods_on(node, pods))
         for node in nodes
     ]
     for pod in waiting(group, pods, mapped=mapped):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_cluster.rehearsal.control_plane.pods import phase, workload
+from gpu_cluster.rehearsal.control_plane.pods import pods_on, workload
 from gpu_cluster.rehearsal.nodes.node_registration import belongs, karpenters
 from gpu_cluster.rehearsal.nodes.scale_down import Rules, keeps
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
@@ -61,11 +61,5 @@ def movable(
 
 def _moves(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules) -> bool:
     """Whether pods run on the node and all of them may be evicted."""
-    elsewhere = [
-        pod
-        for pod in pods
-        if pod["spec"].get("nodeName") == node["metadata"]["name"]
-        and phase(pod) not in ("succeeded", "failed")
-        and not workload(pod).startswith("DaemonSet ")
-    ]
+    elsewhere = [pod for pod in pods_on(node, pods) if not workload(pod).startswith("DaemonSet ")]
     return bool(elsewhere) and not any(keeps(pod, rules) for pod in elsewhere)

@@ -20,6 +20,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     gpus_asked,
     holds,
     phase,
+    pods_on,
     workload,
 )
 from gpu_cluster.rehearsal.nodes.matching import mismatches, shape_of
@@ -98,7 +99,9 @@ def unneeded(
         if not scaled_here or len(own) <= group.min_nodes:
             continue
         for node in own:
-            inside = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
+            inside = [
+                pod for pod in pods_on(node, pods) if not workload(pod).startswith("DaemonSet ")
+            ]
             asked, allocatable = (
                 sum(gpus_asked(pod["spec"]) for pod in inside),
                 allocatable_gpus(node),
@@ -155,15 +158,6 @@ def _stands(node: Object) -> bool:
     return not gone and holds(node, "Ready") and allocatable_gpus(node) > 0
 
 
-def _on(node: Object, pods: Iterable[Object]) -> list[Object]:
-    return [
-        pod
-        for pod in pods
-        if pod["spec"].get("nodeName") == node["metadata"]["name"]
-        and phase(pod) not in ("succeeded", "failed")
-    ]
-
-
 def _fit(moving: Sequence[Object], others: Sequence[Object], pods: Sequence[Object]) -> bool:
     """Whether all of them fit on existing nodes."""
     if any(phase(pod) == "deleting" for pod in moving):
@@ -187,7 +181,7 @@ def _fit(moving: Sequence[Object], others: Sequence[Object], pods: Sequence[Obje
 def _free(node: Object, pods: Iterable[Object]) -> dict[str, Decimal]:
     given = node["status"].get("allocatable", {})
     room = {name: quantity.parse(amount) for name, amount in given.items()}
-    for pod in _on(node, pods):
+    for pod in pods_on(node, pods):
         for name, amount in requests(pod["spec"]).items():
             room[name] = room.get(name, Decimal(0)) - amount
     return room
