@@ -35,12 +35,18 @@ def rehearsed(
         return rehearsal
 
 
+def without_failures(tmp_path: Path, text: str, inventory: str = "inventory.yaml") -> Rehearsal:
+    """The same, in which nothing fails and of which nothing stays."""
+    rehearsal = rehearsed(tmp_path, text, inventory)
+    assert rehearsal.failures == []
+    nothing_stays(rehearsal)
+    return rehearsal
+
+
 @pytest.mark.prove(reason="the simulators' tests have each choice; this is a whole rehearsal")
 def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> None:
     """Spot and flex-start are refused, on demand runs; Spot returns, and nothing stays."""
-    rehearsal = rehearsed(tmp_path, EXAMPLE.read_text())
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    rehearsal = without_failures(tmp_path, EXAMPLE.read_text())
     refused, back = seen(rehearsal.sandbox.event_log.events)
     spot, flex, on_demand = re.findall(r"nap-[-a-z0-9]+", refused)
     assert "-spot-" in spot
@@ -51,14 +57,12 @@ def test_the_next_choice_runs_the_pods_and_they_come_back(tmp_path: Path) -> Non
 @pytest.mark.prove(reason="the simulators' tests have each choice; this is a whole rehearsal")
 def test_the_next_choice_runs_the_pods_on_autopilot_and_they_come_back(tmp_path: Path) -> None:
     """GKE creates the nodes of the class, and nothing stays."""
-    rehearsal = rehearsed(tmp_path, AUTOPILOT.read_text(), "inventory-autopilot.yaml")
-    assert rehearsal.failures == []
+    rehearsal = without_failures(tmp_path, AUTOPILOT.read_text(), "inventory-autopilot.yaml")
     refused, back = seen(rehearsal.sandbox.event_log.events)
     *spot, on_demand = re.findall(r"nap-[-a-z0-9]+", refused)
     assert all("-spot-" in one for one in spot)
     assert "-spot-" not in on_demand
     assert back.startswith(f"pods moved from {on_demand} back to nap-g2-standard-32-spot-gpu1-")
-    nothing_stays(rehearsal)
 
 
 @pytest.mark.prove(reason="the expander's and the simulator's tests have each step")
@@ -75,9 +79,7 @@ def test_the_next_choice_runs_the_pods_on_eks(
 ) -> None:
     """Spot is refused, and on demand runs: another node group, or the same NodePool."""
     text = EKS.read_text().replace("scaler: cluster-autoscaler", f"scaler: {scaler}")
-    rehearsal = rehearsed(tmp_path, text, "inventory-eks.yaml")
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    rehearsal = without_failures(tmp_path, text, "inventory-eks.yaml")
     (line,) = seen(rehearsal.sandbox.event_log.events)
     number = r"( \(choice \d\))?"
     told = rf"{spot}{number} unavailable from \S+ s on; {on_demand}{number} had GPUs \S+ s later"
@@ -118,9 +120,7 @@ def test_the_next_zone_and_machine_type_run_the_pods_on_gke(tmp_path: Path) -> N
     rows = _ZONES.format(
         key="machineType", kind=_L4, region="us-central1-", returns=", returns: 20"
     )
-    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    rehearsal = without_failures(tmp_path, text, stocked(tmp_path, rows))
     refused, back = seen(rehearsal.sandbox.event_log.events)
     first, second, third = re.findall(r"nap-([-a-z0-9]+)-gpu1-\w+ \(choice \d\)", refused)
     assert (first, second, third) == (_L4, _L4, _LARGER)
@@ -132,9 +132,7 @@ def test_the_next_zone_runs_the_pods_on_autopilot(tmp_path: Path) -> None:
     """GKE creates the nodes of the class in the zones that its entries name."""
     text = with_zones(AUTOPILOT.read_text(), "{zones: [us-central1-a]}, {zones: [us-central1-b]}")
     rows = "stock: [{ machineType: g2-standard-32, zone: us-central1-a, nodes: 0 }]"
-    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    rehearsal = without_failures(tmp_path, text, stocked(tmp_path, rows))
     (line,) = seen(rehearsal.sandbox.event_log.events)
     assert re.match(r"nap-\S+ \(choice 1\) unavailable from \S+ s on; nap-\S+ \(choice 2\)", line)
 
@@ -163,9 +161,7 @@ def test_the_next_zone_and_instance_type_run_the_pods_on_eks(
         scaler=scaler,
     )
     rows = _ZONES.format(key="instanceType", kind="g6.xlarge", region="us-east-1", returns="")
-    rehearsal = rehearsed(tmp_path, text, stocked(tmp_path, rows))
-    assert rehearsal.failures == []
-    nothing_stays(rehearsal)
+    rehearsal = without_failures(tmp_path, text, stocked(tmp_path, rows))
     (line,) = seen(rehearsal.sandbox.event_log.events)
     first, second, third = names
     assert re.fullmatch(

@@ -1,6 +1,7 @@
 """Updates of a node group for which EKS drains and replaces its nodes, by its hook."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -22,21 +23,24 @@ GROUP = {
     "labels": {"role": "train-gpu"},
 }
 Update = Callable[[str, Any, Any], list[str]]
+WarningsOf = Callable[[Callable[[], pulumi.ResourceHookBinding], Any, Any], list[str]]
 SECRET = object()
 """For an Output: a real one that is made on import is waited for by every program that is recorded
 afterwards, for ever."""
 
 
 @pytest.fixture
-def update(monkeypatch: pytest.MonkeyPatch) -> Update:
-    """What is said of an update of the pool at this path from these inputs to those."""
+def warnings_of(monkeypatch: pytest.MonkeyPatch) -> WarningsOf:
+    """The warnings of a hook about an update from these inputs to those."""
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
     # The real one registers itself with an engine.
     monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
 
-    def update(path: str, old: Any, new: Any) -> list[str]:
-        (hook,) = size_check("pool", path).before_update or ()
+    def warnings_of(
+        check: Callable[[], pulumi.ResourceHookBinding], old: Any, new: Any
+    ) -> list[str]:
+        (hook,) = check().before_update or ()
         urn = "urn:pulumi:train::gpu-cluster::aws:eks/nodeGroup:NodeGroup::pool"
         hook(
             pulumi.ResourceHookArgs(
@@ -45,7 +49,13 @@ def update(monkeypatch: pytest.MonkeyPatch) -> Update:
         )
         return said
 
-    return update
+    return warnings_of
+
+
+@pytest.fixture
+def update(warnings_of: WarningsOf) -> Update:
+    """What is said of an update of the node group at this path from these inputs to those."""
+    return lambda path, old, new: warnings_of(partial(size_check, "pool", path), old, new)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +105,9 @@ def test_nothing_is_said_of_what_leaves_the_nodes(update: Update, old: Any) -> N
     ],
 )
 def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], differs: str | None
+    warnings_of: WarningsOf, changed: dict[str, Any], differs: str | None
 ) -> None:
     """A field that nobody has listed counts as one that recycles nodes."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
-    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
-    (hook,) = recycling_check("pool", "gpuPools.train-gpu", (0, 3)).before_update or ()
     before: dict[str, Any] = {
         "diskSizeGb": 100,
         "kubeletConfig": {"podPidsLimit": 8192},
@@ -109,11 +115,7 @@ def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
         "secret": {rpc._special_sig_key: "x", "value": "old"},
     }
     old, new = {"nodeConfig": before}, {"nodeConfig": before | changed}
-    hook(
-        pulumi.ResourceHookArgs(
-            urn="u", id="", name="pool", type="", old_inputs=old, new_inputs=new
-        )
-    )
+    said = warnings_of(partial(recycling_check, "pool", "gpuPools.train-gpu", (0, 3)), old, new)
     assert len(said) == (differs is not None)
     assert all(str(differs) in line and "hidden" not in line for line in said)
 
@@ -135,21 +137,11 @@ def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
     ],
 )  # fmt: skip
 def test_objects_that_launch_nodes_are_warned_of_too(
-    monkeypatch: pytest.MonkeyPatch, scaler: str, kind: str, changed: Any, says: str | None
+    warnings_of: WarningsOf, scaler: str, kind: str, changed: Any, says: str | None
 ) -> None:
     """By the scaler's row, whatever the cloud."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
-    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback, opts: callback)
     (token,) = [token for token in SCALERS[scaler].nodes if token.endswith(f":{kind}")]
-    binding = recycling.warning_hook("l4", "gpuPools.l4", SCALERS[scaler], token, (0, 4))
-    (hook,) = binding.before_update or ()
+    check = partial(recycling.warning_hook, "l4", "gpuPools.l4", SCALERS[scaler], token, (0, 4))
     spec = {"template": {"spec": {"taints": [{"key": "a"}]}}, "priorities": [{"spot": True}]}
-    old = {"spec": spec}
-    hook(
-        pulumi.ResourceHookArgs(
-            urn="urn:pulumi:s::p::t::l4", id="", name="l4", type="", old_inputs=old,
-            new_inputs={"spec": spec | changed},
-        )
-    )  # fmt: skip
+    said = warnings_of(check, {"spec": spec}, {"spec": spec | changed})
     assert said == [] if says is None else says in said[0]
