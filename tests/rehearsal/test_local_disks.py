@@ -117,7 +117,8 @@ def test_a_boot_disk_does_not_hold_it(rehearse: Rehearse) -> None:
     """The settings promise the local SSDs, and the node pool requests none."""
     moved = (
         'config = props["node_config"]; '
-        'config["local_nvme_ssd_block_config"] = config.pop("ephemeral_storage_local_ssd_config")'
+        'ssds = config.pop("ephemeral_storage_local_ssd_config")["local_ssd_count"]; '
+        'config["local_nvme_ssd_block_config"] = {"local_ssd_count": ssds}'
     )
     block = changed("gcp:container/nodePool:NodePool", moved, name="train-gpu")
     rehearsal = rehearse(configured(on_gke()), block, stack="train-gke", deadline=60)
