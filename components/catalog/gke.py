@@ -15,7 +15,6 @@ from .gke_accelerators import DRA_NAMES as DRA_NAMES
 from .gke_accelerators import Accelerator as Accelerator
 from .gke_families import DISK_TYPES as DISK_TYPES
 from .gke_machines import ANY_PROVISIONING, Provisioning
-from .gke_machines import FLEX_START_COMPACT as FLEX_START_COMPACT
 from .gke_machines import GPU_DIRECT as GPU_DIRECT
 from .gke_machines import GPU_DIRECT_GBPS as GPU_DIRECT_GBPS
 from .gke_machines import GPU_INTERFACES as GPU_INTERFACES

@@ -22,9 +22,6 @@ ANY_PROVISIONING: Final[tuple[Provisioning, ...]] = (
 )
 _SPOT_OR_FLEX: Final[tuple[Provisioning, ...]] = ("spot", "flex-start")
 _NO_ON_DEMAND: Final[tuple[Provisioning, ...]] = ("spot", "flex-start", "reservation")
-FLEX_START_COMPACT: Final = ("a3-ultragpu-8g", "a4-highgpu-8g")
-"""Machine types with GPUs that flex-start places compactly (cluster-toolkit 1.95.0,
-modules/compute/gke-node-pool: "only supported for A3 Ultra, A4, and H4D"; read on 2026-11-21)."""
 GpuDirect = Literal["rdma", "tcpx", "tcpxo"]
 GPU_DIRECT: Final[Mapping[str, GpuDirect]] = MappingProxyType(
     {

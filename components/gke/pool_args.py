@@ -1099,11 +1099,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         if not self.machine.features.compact:
             remedy = "drop it, or use a machine type of G2, G4, A2, A3 or A4"
             yield refuse(key)(f"{machine} does not support it", remedy=remedy)
-        known = catalog.FLEX_START_COMPACT
-        if "flex-start" in self.order and machine.removesuffix("-nolssd") not in known:
+        if "flex-start" in self.order:
+            # cluster-toolkit, pull request 6348 and docs/slurm-dws-flex.md (read 2026-11-30)
             yield refuse(key)(
-                f"{machine} does not support it with capacityType flex-start",
-                remedy=f"machine types that do: {', '.join(known)}; drop it",
+                "is not possible with capacityType flex-start, whose nodes take no group placement "
+                "policy but a workload policy, which this stack does not create; drop it"
             )
         if self.max_nodes > COMPACT_MOST:
             yield refuse(key)(

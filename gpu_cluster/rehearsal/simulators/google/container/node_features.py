@@ -190,11 +190,8 @@ def _check_provisioning(pool: Pool) -> None:
         raise bad_request("queuedProvisioning excludes COMPACT placement")
     if compact and len(pool["locations"]) != 1:
         raise bad_request("COMPACT placement needs exactly one zone")
-    series = str(config["machineType"]).split("-")[:2]
-    if compact and flex and series not in (["a3", "ultragpu"], ["a4", "highgpu"]):
-        raise bad_request(
-            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D"
-        )
+    if compact and flex:
+        raise bad_request("flexStart takes no COMPACT placement without a workload policy")
 
 
 def _provisioning_labels(pool: Pool) -> dict[str, str]:
