@@ -157,10 +157,13 @@ class InstanceType:
     def max_pods(self) -> int | None:
         """The maximum number of pods on a node, derived from its number of addresses:
         amazon-eks-ami nodeadm/internal/kubelet/eni_max_pods.go. None if unknown."""
-        if self.interfaces is None:
-            return None
-        count, addresses = self.interfaces
-        return count * (addresses - 1) + 2
+        return self.pods(efa=False) if self.interfaces else None
+
+    def pods(self, efa: bool) -> int:
+        """`max_pods`, less those of the interface whose place EFA takes on the first card, which
+        nodeadm does not subtract: ENILimitedPods of karpenter-provider-aws (pull request 9027)."""
+        count, addresses = self.interfaces or (0, 0)
+        return (count - (efa and 0 in self.efa_cards)) * (addresses - 1) + 2
 
     def addresses(self, pods: int) -> int:
         """VPC addresses that a node uses for this many pod addresses: each interface needs one more

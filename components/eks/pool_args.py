@@ -1154,7 +1154,7 @@ class EksGpuNodeGroupArgs(Checked):
     def _addresses(self) -> int | None:
         """The number of pods for which each of its types has addresses; None if unknown."""
         rows = map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types)
-        return min((row.max_pods for row in rows if row.max_pods is not None), default=None)
+        return min((row.pods(self.efa) for row in rows if row.interfaces), default=None)
 
     @property
     def max_pods(self) -> int | None:
@@ -1166,10 +1166,10 @@ class EksGpuNodeGroupArgs(Checked):
         """What is wrong with `kubelet.maxPods` if the CNI gives pods single addresses, as the
         stack's own clusters do."""
         for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
-            if self.max_pods and row.max_pods is not None and self.max_pods > row.max_pods:
+            if self.max_pods and row.interfaces and self.max_pods > (most := row.pods(self.efa)):
                 return (
-                    f"is above {row.max_pods}, the number of pods for which {row.name} has "
-                    "addresses"
+                    f"is above {most}, the number of pods for which {row.name} has addresses"
+                    f"{' with efa' if most != row.max_pods else ''}"
                 )
         return None
 

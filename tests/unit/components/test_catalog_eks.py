@@ -120,6 +120,8 @@ def test_interfaces_are_those_that_ec2_describes() -> None:
         ours = (card["MaximumNetworkInterfaces"], network["Ipv4AddressesPerInterface"])
         assert row.interfaces == ours, row.name
     assert eks.INSTANCE_TYPES["p5.48xlarge"].max_pods == 100
+    with_efa = {"p5.48xlarge": 51, "p5en.48xlarge": 149, "p6-b300.48xlarge": 198}
+    assert {name: eks.INSTANCE_TYPES[name].pods(efa=True) for name in with_efa} == with_efa
 
 
 def test_what_ec2_sells_in_capacity_blocks() -> None:
