@@ -72,8 +72,10 @@ from .reservation import CapacityType, ReservationName
 from .sharing_args import BOTTLEROCKET_WITHOUT_PLUGIN, EksSharingArgs, bottlerocket_version
 from .user_data import (
     BOTTLEROCKET_PARALLEL_SINCE,
+    PARALLEL_NEVER_READY,
     PARALLEL_ON_DISKS_SINCE,
     PARALLEL_THROUGHPUT,
+    RAID_AGAIN_SINCE,
     Bootstrap,
     ImagePull,
     LocalStorage,
@@ -1044,10 +1046,8 @@ class EksGpuNodeGroupArgs(Checked):
             yield refuse("releaseVersion", self.release_version)(
                 f"{bad.symptom} ({bad.source})", remedy=bad.remedy
             )
-        release = self.release_version if self.device_plugin == "nvidia" else None
-        day = re.search("-([0-9]{8})$", release or "")
-        if self.os == "al2023" and day and day[1] < catalog.TOOLKIT_SINCE:
-            yield refuse("releaseVersion", release)(
+        if self.device_plugin == "nvidia" and "" < self._image_day < catalog.TOOLKIT_SINCE:
+            yield refuse("releaseVersion", self.release_version)(
                 "has an NVIDIA toolkit older than 1.18, with which GPU pods do not start; give "
                 f"one from {catalog.TOOLKIT_SINCE} or later, or drop the key for the newest"
             )
@@ -1142,6 +1142,12 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     @property
+    def _image_day(self) -> str:
+        """The day of a pinned AL2023 image; empty without one."""
+        day = re.search("-([0-9]{8})$", self.release_version or "")
+        return day[1] if day and self.os == "al2023" else ""
+
+    @property
     def _images_on_disks(self) -> bool:
         return self.os == "al2023" and self.local_storage == "raid0"
 
@@ -1224,6 +1230,14 @@ class EksGpuNodeGroupArgs(Checked):
                 "is not possible with os bottlerocket, which mounts no single disks",
                 remedy="use raid0, or os: al2023",
             )
+        stopped = self.warm_pool is not None and self.warm_pool.pool_state == "stopped"
+        if stopped and self._images_on_disks and "" < self._image_day < RAID_AGAIN_SINCE:
+            yield refuse("releaseVersion", self.release_version)(
+                "does not set up the local disks of a stopped instance again, so that those of "
+                "warmPool never become nodes",
+                remedy=f"give one from {RAID_AGAIN_SINCE} or later, drop the key for the newest, "
+                "or set warmPool.poolState: running",
+            )
 
     @rule
     def _check_image_pull(self) -> Iterator[Refusal]:
@@ -1236,12 +1250,13 @@ class EksGpuNodeGroupArgs(Checked):
                 remedy="raise it, or drop imagePull",
             )
         version = bottlerocket_version(self.release_version)
-        day = (self.release_version or "").rpartition("-")[2]
         lacks = None
         if self.os == "bottlerocket" and version and version < BOTTLEROCKET_PARALLEL_SINCE:
             lacks = "has no SOCI snapshotter"
-        if self._images_on_disks and day and day < PARALLEL_ON_DISKS_SINCE:
+        if self._images_on_disks and "" < self._image_day < PARALLEL_ON_DISKS_SINCE:
             lacks = "leaves such images on the volume"
+        if self._image_day == PARALLEL_NEVER_READY:
+            lacks = "has a containerd with which such nodes never become ready"
         if lacks:
             yield refuse("imagePull", self.image_pull)(
                 f"is not possible with releaseVersion {self.release_version}, which {lacks}",

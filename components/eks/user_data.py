@@ -28,6 +28,12 @@ pool needs."""
 PARALLEL_ON_DISKS_SINCE = "20251217"
 """The first release of AL2023 that moves such images to the local disks of `raid0`: the changelog
 of awslabs/amazon-eks-ami, pull request 2548, read 2026-11-29."""
+PARALLEL_NEVER_READY = "20260505"
+"""The release of AL2023 with which no pod starts on such nodes: awslabs/amazon-eks-ami issue 2710,
+and pull request 2717, which 20260512 has; read 2026-11-30."""
+RAID_AGAIN_SINCE = "20260707"
+"""The first release of AL2023 that sets up `raid0` again after a stop, which empties the disks:
+awslabs/amazon-eks-ami, pull request 2755, read 2026-11-30."""
 PARALLEL_THROUGHPUT = 600
 """The MiB/s of a volume that AWS recommends at least; with less, pulls may take longer than without
 it: awslabs/amazon-eks-ami, nodeadm/doc/examples.md, "Enabling fast image pull (experimental)". It
