@@ -49,6 +49,17 @@ BAD_RELEASES: Final = (
     ),
     BadRelease(
         of="al2023",
+        since="20260625",
+        until="20260709",
+        level="warning",
+        symptom="has ENA 2.17.0 in its images for Kubernetes 1.33 and later, with which the kernel "
+        "may panic when a network interface is detached, as the VPC CNI does",
+        remedy="give 20260709 or later",
+        source="https://github.com/amzn/amzn-drivers/issues/380",
+        read="2026-11-30",
+    ),
+    BadRelease(
+        of="al2023",
         since="20260818",
         until="20260819",
         level="warning",

@@ -921,12 +921,19 @@ class EksGpuNodeGroupArgs(Checked):
                 "prefixes (ENABLE_PREFIX_DELEGATION of vpc-cni) or gives pods other addresses: "
                 "further pods would not start"
             )
-        if self.disk_snapshot_id and self.image_pull:
-            # containerd unpacks an image for each snapshotter; AWS's builder does for its default.
+        if self.placement_group and "reservation" in self.purchases:
             yield (
-                ".imagePull: parallel uses another snapshotter than the one for which AWS's "
-                "builder of diskSnapshotId unpacks images, so that nodes unpack them again; drop "
-                "the key, or build the snapshot on a node with it"
+                ".placementGroup: EC2 may start fewer nodes than the reservation has, or none, "
+                "unless it was created in this placement group "
+                "(https://github.com/eksctl-io/eksctl/issues/7949); drop the key, or create the "
+                "reservation there"
+            )
+        if self.disk_snapshot_id and self.image_pull:
+            # https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/582
+            yield (
+                ".imagePull: parallel uses another snapshotter than AWS's builder of "
+                "diskSnapshotId, and Bottlerocket removes images of another one when it starts; "
+                "drop the key, or build the snapshot on a node with it"
             )
         if self.disk_snapshot_id and self.disk_initialization_rate is None:
             yield (

@@ -121,6 +121,7 @@ def test_a_bad_release_has_a_range_a_source_and_what_to_do(bad: BadRelease) -> N
     [
         ("al2023", "1.34.9-20260818", "20260818"),
         ("al2023", "1.34.9-20260810", None),
+        ("al2023", "1.34.9-20260707", "20260625"),
         ("bottlerocket", "1.26.2-360b7a38", "1.25.0"),
         ("bottlerocket", "1.9.0", None),
         ("eks-node-monitoring-agent", "v1.7.0-eksbuild.1", "v1.7.0"),

@@ -422,15 +422,29 @@ def test_services_that_need_more_adapters_than_the_pool_has_are_a_warning() -> N
     assert "need 8 adapters of pool train-gpu, which has at most 4" in line
 
 
+def test_a_reservation_outside_the_placement_group_is_a_warning() -> None:
+    """The stack creates the group, and a reservation stays in the one that it was created in."""
+    place = {"instanceTypes": ["p5.48xlarge"], "zones": ["us-east-1a"]}
+    reserved = {"capacityType": "reservation", "reservation": "cr-0123456789abcdef0"}
+
+    def warned(**more: Any) -> bool:
+        lines = warnings(settings.from_config(changed("train", [[*POOL, place | more]])))
+        return any(".placementGroup: EC2 may start fewer" in line for line in lines)
+
+    assert warned(placementGroup="cluster", **reserved)
+    assert not warned(placementGroup="cluster")
+    assert not warned(**reserved)
+
+
 def test_a_snapshot_that_makes_nodes_slower_is_a_warning() -> None:
-    """Lazily read from S3, or unpacked for another snapshotter."""
+    """Lazily read from S3, or removed because another snapshotter unpacked its images."""
     disk = {"os": "bottlerocket", "diskSnapshotId": "snap-0123456789abcdef0"}
 
     def warned(**more: Any) -> list[str]:
         pool = {"instanceTypes": ["g4dn.xlarge"], **disk, **more}
         lines = warnings(settings.from_config(changed("train", [[*POOL, pool]])))
         return [line.removeprefix("gpu-cluster:gpuPools.train-gpu.").partition(":")[0]
-                for line in lines if "napshot" in line]  # fmt: skip
+                for line in lines if "from S3" in line or "removes images" in line]  # fmt: skip
 
     assert warned() == ["diskSnapshotId"]
     assert warned(diskInitializationRate=300) == []
