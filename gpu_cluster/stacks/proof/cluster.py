@@ -27,8 +27,13 @@ class ProvenCluster:
         self._version = kubernetes.client.VersionApi(client)
 
     def version(self) -> str:
-        """The version of the API server."""
-        return str(json.loads(asked(self._version.get_code))["gitVersion"])
+        """The version of the API server, and the older minor as which it runs, if it does: as that
+        of a rehearsal, `v1.36.5 as 1.35`."""
+        found = json.loads(asked(self._version.get_code))
+        version: str = found["gitVersion"]
+        runs_as = f"{found.get('emulationMajor')}.{found.get('emulationMinor')}"
+        older = "emulationMinor" in found and not version.startswith(f"v{runs_as}.")
+        return f"{version} as {runs_as}" if older else version
 
     def pools(self) -> list[dict[str, Any]]:
         """The nodes of the stack's pools, as `gpu-cluster gpus` describes them."""

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import kubernetes.client
 import pytest
 import yaml
 
@@ -349,6 +351,25 @@ def test_a_silent_api_server_is_no_version() -> None:
     config = {**json.loads(NOWHERE), "clusters": [cluster]}
     with pytest.raises(CheckError, match="the cluster does not respond"):
         ProvenCluster("dev", json.dumps(config)).version()
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ({"minor": "36", "emulationMinor": "35", "gitVersion": "v1.36.5"}, "v1.36.5 as 1.35"),
+        ({"minor": "35+", "emulationMinor": "35", "gitVersion": "v1.35.4-eks-4136f65"},
+         "v1.35.4-eks-4136f65"),
+        ({"minor": "30", "gitVersion": "v1.30.14"}, "v1.30.14"),
+    ],
+)  # fmt: skip
+def test_a_version_is_that_of_a_rehearsals_report(
+    answer: dict[str, str], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the API server runs as an older one; Kubernetes before 1.31 does not say."""
+    raw = json.dumps({"emulationMajor": "1", **answer}).encode()
+    response = SimpleNamespace(data=raw)
+    monkeypatch.setattr(kubernetes.client.VersionApi, "get_code", lambda *_, **__: response)
+    assert ProvenCluster("dev", NOWHERE).version() == version
 
 
 def test_a_stack_with_resources_is_refused(make: Make) -> None:
