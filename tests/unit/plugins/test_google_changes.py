@@ -69,6 +69,8 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 FIRST = {(token, name): dict(inputs) for token, name, inputs in reversed(STEPS)}
 # GKE refuses an update without it once it is set (terraform-google-kubernetes-engine 2370).
 FIRST[CLUSTER, "dev"] |= {"inTransitEncryptionConfig": "IN_TRANSIT_ENCRYPTION_DISABLED"}
+# Several networks of a pod need it, and it cannot be changed later.
+FIRST[CLUSTER, "dev"] |= {"datapathProvider": "ADVANCED_DATAPATH"}
 
 
 @pytest.fixture(scope="module")
