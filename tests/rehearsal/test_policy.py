@@ -130,11 +130,10 @@ ON_GKE_TOGETHER = [
     Break("gpu-toleration", changed(DEPLOYMENT, POD + 'pod["tolerations"] = []'),
           f"deployment sample-gpu-pod does not tolerate {GPU_TAINT} of pool "
           "train-gpu"),
-    Break("one-driver", added("from gpu_cluster.components.gpu.driver import _spec\n"
-              "pool = cluster.pools['train-gpu']\n"
-              "kubernetes.apps.v1.DaemonSet('second', metadata={'name': 'second', "
-              "'namespace': 'kube-system'}, spec=_spec('second', [pool]), "
-              "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+    Break("one-driver", added("from gpu_cluster.components.daemon_set import daemon_set\n"
+              "from gpu_cluster.components.gpu.driver import _pod\n"
+              "daemon_set('second', _pod([cluster.pools['train-gpu']]), "
+              "pulumi.ResourceOptions(provider=cluster.provider))"),
           "GPU pool train-gpu gets its driver from daemonset nvidia-driver-installer-cos and from "
           "daemonset second"),
     Break("one-device-plugin",
