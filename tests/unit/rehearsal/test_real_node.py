@@ -277,11 +277,11 @@ def recorded(title: str) -> str:
     return textwrap.dedent(text.partition(f"\n{title}\n")[2].partition("\n\npod ")[0]) + "\n"
 
 
-@pytest.mark.parametrize("name", ["gpu-k8s", "claiming-1"])
+@pytest.mark.parametrize("name", ["gpu-k8s2", "claiming-2"])
 def test_an_output_is_read_once_it_has_its_last_line(name: str) -> None:
     """The driver writes its table in several parts: a run on an H200 had its header."""
     text, args = recorded(f"pod {name}: ready on this-machine"), "nvidia-smi && tail -f /dev/null"
-    if name == "claiming-1":
+    if name == "claiming-2":
         text, args = f"{text}{overrides.LAST_LINE}\n", f"nvidia-smi -L; {overrides.AND_WAIT}"
     pod = {"spec": {"containers": [{"args": [args]}]}}
     assert status.is_whole(text, pod)
