@@ -18,7 +18,7 @@ from ..cluster import (
     check_claims,
 )
 from ..scalers import SCALERS
-from ..schema.effect import Sent, Silent
+from ..schema.effect import Sent
 from ..schema.limits import LABEL_VALUE, ExtendedResources, Hint, Labels
 from ..schema.refusal import Range
 from ..schema.rules import Checked, Fits, never
@@ -71,7 +71,7 @@ class ExistingGpuPoolArgs(Checked):
     gpus_per_node: Annotated[
         int,
         Interval(ge=1, le=16),
-        Silent("describes existing nodes; it decides what a pod may request"),
+        Sent("ConfigMap data.settings.pools"),
     ]
     """The number of GPUs per node."""
     extended_resources: Annotated[ExtendedResources, Sent("ConfigMap data.settings.pools")] = field(

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from gpu_cluster.components.platforms import PLATFORMS, platform_in
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.effect import Sent
+from gpu_cluster.components.schema.refusal import Refusals
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.rehearsal.plugins.cloud.patterns import within
 from gpu_cluster.stacks.definition.files import SAMPLES
@@ -65,6 +67,16 @@ def rows(platform: str) -> Sequence[Mapping[str, Any]]:
     sample, like = values_of(STACK_OF[platform]), rows(platform.removesuffix("-existing"))
     own += [to for to in like if to not in own]
     return [to for to in own if read(after(sample, to))]
+
+
+def nearest(platform: str, key: str) -> Sequence[Config]:
+    """The starts, those first that change a key beside this one: most settings that the sample
+    does not take need one of these."""
+    beside = key.rpartition(".")[0] + "."
+    near = [any(changed.startswith(beside) for changed in to) for to in rows(platform)]
+    sample, *others = starts(platform)
+    by_distance = sorted(zip(near, others, strict=True), key=lambda pair: not pair[0])
+    return [sample, *(start for _, start in by_distance)]
 
 
 def after(config: Config, to: Mapping[str, Any]) -> Config:
@@ -179,7 +191,7 @@ def pairs(
                 yield sample, other, given
             break  # of entries that have names, a row changes the first one's
     tried = values(platform, setting)
-    for start in starts(platform):
+    for start in nearest(platform, key):
         for number, (block, last) in enumerate(places(start, key)):
             before = block.get(last, ABSENT)
             for value in tried:
@@ -269,7 +281,10 @@ def read(config: Config) -> settings.Settings | None:
 
 @cache
 def _read(config: str) -> settings.Settings | None:
+    given, refusals = as_engine_config(json.loads(config)), Refusals()
     try:
-        return settings.from_config(as_engine_config(json.loads(config)))
+        # One round: how much else is wrong with what is refused takes as long again.
+        values = settings._values(given, refusals)
+        return settings._read(given, values, "", Path(), refusals, rounds=1)
     except ValueError:
         return None
