@@ -10,13 +10,14 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import botocore.loaders
 import hypothesis
 import psutil
 import pytest
+import yaml
 
 from gpu_cluster.components.catalog import dates
 from gpu_cluster.rehearsal.engine.fork_server import SHARED, launcher
@@ -39,6 +40,8 @@ dates.date = Read
 
 # Each client of AWS would read its service's model again: EC2's has megabytes.
 botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
+# libyaml reads tables of tests in a tenth of the time, which every worker reads.
+yaml.safe_load = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 # Neither a user's stack files, settings of the policy pack nor kubeconfig change anything for the
 # program's own tests; the kubeconfig reaches nothing.
