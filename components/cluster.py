@@ -117,14 +117,17 @@ def check_claims(device_plugin: str, version: str | None) -> None:
     if it is not known."""
     if device_plugin != "dra" or version is None:
         return
-    why = ""
-    if version in names.NO_LONGER_CLAIMS:
-        why = ".2 or newer: after 30 idle minutes, kubelets before do not reach NVIDIA's driver"
-    if why or names.minor_of(version) < names.minor_of(names.CLAIMS_SINCE):
+    remedy = "raise that, or set devicePlugin: nvidia"
+    if names.minor_of(version) < names.minor_of(names.CLAIMS_SINCE):
         raise refuse("devicePlugin")(
-            f"dra needs Kubernetes {names.CLAIMS_SINCE}{why or ' or newer'}, and cluster.version "
-            f"is {version}",
-            remedy="raise that, or set devicePlugin: nvidia",
+            f"dra needs Kubernetes {names.CLAIMS_SINCE} or newer, and cluster.version is {version}",
+            remedy=remedy,
+        )
+    if version in names.KUBELETS_LOSING_DRIVERS:
+        raise refuse("devicePlugin")(
+            f"dra needs Kubernetes 1.34.2 or newer, and cluster.version is {version}, whose "
+            "kubelet does not reach NVIDIA's DRA driver after 30 idle minutes",
+            remedy=remedy,
         )
 
 

@@ -108,6 +108,7 @@ BAD_RELEASES: Final = (
     ),
 )
 
+_AL2023 = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-([0-9]{8})")
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+)|-.*)?")
 
 
@@ -121,11 +122,17 @@ def harm(of: str, release: str | None) -> BadRelease | None:
     return None
 
 
+def al2023_day(release: str | None) -> str:
+    """The day of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for others."""
+    match = _AL2023.fullmatch(release or "")
+    return match[1] if match else ""
+
+
 def _order(of: str, release: str) -> tuple[int, ...]:
     """The numbers by which two releases are compared; empty if it is not exact."""
     if of == "al2023":
-        day = release.rpartition("-")[2]
-        return (int(day),) if re.fullmatch("[0-9]{8}", day) else ()
+        day = al2023_day(release) or release
+        return (int(day),) if day.isdecimal() else ()
     exact = _VERSION.fullmatch(release)
     if of == "gke" and "-gke." not in release:
         return ()  # GKE chooses the newest patch of such a version.

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
+from .bad_releases import al2023_day
 from .eks_instances import CPU_INSTANCE_TYPE as CPU_INSTANCE_TYPE
 from .eks_instances import CPU_INSTANCE_TYPES as CPU_INSTANCE_TYPES
 from .eks_instances import INSTANCE_TYPES as INSTANCE_TYPES
@@ -19,6 +20,7 @@ from .eks_instances import LOCATED_FAMILIES as LOCATED_FAMILIES
 from .eks_instances import Arch as Arch
 from .eks_instances import InstanceType as InstanceType
 from .images import CLUSTER_AUTOSCALER_VERSIONS as CLUSTER_AUTOSCALER_VERSIONS
+from .kubernetes import minor_of
 from .spelling import nearest
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
@@ -395,7 +397,7 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
         return "os", f"bottlerocket has no image for {row.name}; use al2023"
     if row.first_driver is None or row.first_driver <= DRIVERS[0]:
         return None
-    if os == "al2023" and release and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
+    if os == "al2023" and "" < al2023_day(release) < BOTH_DRIVERS_SINCE:
         return "releaseVersion", (
             f"{release!r} has only driver {DRIVERS[0]}, and {row.name} needs driver "
             f"{row.first_driver}; give one from {BOTH_DRIVERS_SINCE} or later, or drop the key for "
@@ -407,7 +409,7 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
 def al2023_driver(release: str | None) -> int | None:
     """The newest branch of NVIDIA's driver in this release of AL2023's images, or in the newest one
     if there is none; None if it is not known."""
-    day = release.rpartition("-")[2] if release else BOTH_DRIVERS_SINCE
+    day = al2023_day(release) if release else BOTH_DRIVERS_SINCE
     if day >= BOTH_DRIVERS_SINCE:
         return DRIVERS[-1]
     minor = ".".join(release.split(".")[:2]) if release else ""
@@ -425,7 +427,7 @@ def bottlerocket_with_drivers(version: str) -> tuple[int, int] | None:
     1.35 have; the image of 1.36 has 6.18. bottlerocket.dev/en/os/1.68.x/version-information/
     gpu-drivers lists the second driver for 1.37 only (read 2026-11-28, when 1.69 was the newest).
     """
-    minor = int(version.partition(".")[2])
+    _, minor = minor_of(version)
     return None if minor == 36 else (1, 68 if minor < 36 else 66)
 
 

@@ -99,7 +99,7 @@ MIG_CLASS: Final = "mig.nvidia.com"
 """Likewise, of the partitions of GPUs that are in MIG mode."""
 CLAIMS_SINCE: Final = "1.34"
 """The first Kubernetes version with resource.k8s.io/v1."""
-NO_LONGER_CLAIMS: Final = ("1.34.0", "1.34.1")
+KUBELETS_LOSING_DRIVERS: Final = ("1.34.0", "1.34.1")
 """Kubelets that do not reach a DRA driver after 30 idle minutes until they are restarted:
 kubernetes issue 133920, repaired in 1.34.2 (pull request 133934, read 2026-11-30)."""
 _MAPPED_SINCE: Final = (1, 36)

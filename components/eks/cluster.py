@@ -80,6 +80,7 @@ class EksCluster(pulumi.ComponentResource):
         roles = cluster_roles(name, args, addons, region=region, secrets_key=key, opts=child)
         self.node_role = roles.nodes
         self.control_plane = self._declare_control_plane(name, args, roles, key, addons)
+        self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]
         access = [*self._access(name, args, region), *self._private_access(name, args)]
         early = [addon for addon in addons if addon.before_nodes]
         late = [addon for addon in addons if not addon.before_nodes]
@@ -99,7 +100,7 @@ class EksCluster(pulumi.ComponentResource):
             cluster=self.control_plane.name,
             control_plane=self.control_plane,
             subnets=self.network.private_subnets,
-            own_group=self.control_plane.vpc_config.cluster_security_group_id,
+            security_groups=self.security_groups,
             node_role=self.node_role.arn,
             depends_on=self.before_nodes,
         )
@@ -110,7 +111,6 @@ class EksCluster(pulumi.ComponentResource):
         self.name, self.subnets = self.control_plane.name, self.network.private_subnets
         self.zones = self.network.zones
         self.vpc = self.control_plane.vpc_config.vpc_id
-        self.security_groups = [self.control_plane.vpc_config.cluster_security_group_id]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 

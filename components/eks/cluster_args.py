@@ -15,6 +15,7 @@ from ..access.service_accounts import KMS_ARN, KMS_KEY, POLICY
 from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.eks_addons import ADDONS
+from ..catalog.kubernetes import minor_of
 from ..scalers import SCALERS
 from ..schema.decode import at
 from ..schema.effect import Sent
@@ -295,7 +296,7 @@ class EksClusterArgs(Checked):
     @rule
     def _check_mountpoint(self) -> None:
         mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
-        if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
+        if minor_of(mountpoint.removeprefix("v")) < (2, 5):
             raise refuse(("addonVersions", "aws-mountpoint-s3-csi-driver"))(
                 f"{mountpoint} is too old; allowed: v2.5.0 or later, since the pods of earlier "
                 "ones keep Cluster Autoscaler from removing a node"
@@ -450,7 +451,7 @@ def version_warnings(version: str, today: date) -> list[str]:
     until = catalog.KUBERNETES_VERSIONS[version].standard_until
     if until is None or today + catalog.NOTICE < until:
         return []
-    following = f"1.{_minor(version) + 1}"
+    following = f"1.{minor_of(version)[1] + 1}"
     if today < until:
         return [
             f"version: standard support of Kubernetes {version} ends on {until}, and EKS then "
@@ -459,19 +460,15 @@ def version_warnings(version: str, today: date) -> list[str]:
     return [
         f"version: standard support of Kubernetes {version} ended on {until}: with the upgrade "
         "policy STANDARD of this stack, EKS may refuse a new cluster, and upgrades an existing one "
-        f"automatically; set {max(DEFAULT_VERSION, following, key=_minor)} for a new cluster, or "
+        f"automatically; set {max(DEFAULT_VERSION, following, key=minor_of)} for a new cluster, or "
         f"{following} for an existing one, since it is upgraded by one minor at a time"
     ]
 
 
-def _minor(version: str) -> int:
-    return int(version.partition(".")[2])
-
-
 def _is_new(version: str) -> bool:
     """Whether it is a minor after the catalog's last."""
-    newest = max(map(_minor, catalog.KUBERNETES_VERSIONS))
-    return bool(re.fullmatch(r"1\.[0-9]{2}", version)) and _minor(version) > newest
+    newest = max(map(minor_of, catalog.KUBERNETES_VERSIONS))
+    return bool(re.fullmatch(r"1\.[0-9]{2}", version)) and minor_of(version) > newest
 
 
 def check_support(version: str, today: date, autoscaler: EksAutoscalerArgs | None) -> None:

@@ -31,7 +31,7 @@ class EksCpuPool(pulumi.ComponentResource):
                 volume("/dev/xvda", args.disk_size_gb, key=site.args.disks_encryption_key)
             ],
             tag_specifications=tag_specifications(name, site.args.tags),
-            vpc_security_group_ids=list(site.security_groups) or None,
+            vpc_security_group_ids=list(site.args.network.security_group_ids) or None,
             opts=child,
         )
         self.node_group = aws.eks.NodeGroup(

@@ -38,8 +38,6 @@ from .network_args import SubnetId, places_of
 from .node_args import SecurityGroupId
 from .user_args import EksUserArgs, check_principals, principals
 
-"""Limit per network interface, unless AWS has raised the quota.
-https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html, 2026-11-24."""
 _ENDPOINT = matching(
     "the URL of a control plane such as https://0123ABCD.gr7.us-east-1.eks.amazonaws.com",
     re.compile(r"https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?"),

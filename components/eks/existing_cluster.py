@@ -35,10 +35,9 @@ class EksExistingCluster(pulumi.ComponentResource):
     """The role of the stack's nodes; None if the cluster's owner provides it."""
     vpc: pulumi.Output[str] | None = None
     """The ID of its VPC; None if the cluster is not read."""
-    own_group: pulumi.Output[str] | None = None
-    """The security group that EKS created with the cluster; likewise."""
     security_groups: Sequence[pulumi.Input[str]]
-    """The security groups of its nodes; empty if EKS's default for node groups applies."""
+    """The security groups of its nodes, by default the one that EKS created with the cluster; empty
+    if that is not read."""
     before_nodes: list[pulumi.Resource]
     """Resources that must exist before a node starts, and must outlive it."""
     ready: Sequence[pulumi.Resource] = ()
@@ -72,9 +71,8 @@ class EksExistingCluster(pulumi.ComponentResource):
             )
             reached = existing.apply(lambda cluster: _fitting(args, cluster, provider.region))
             self.vpc = existing.vpc_config.vpc_id
-            self.own_group = existing.vpc_config.cluster_security_group_id
-            if SCALERS[args.scaler].in_cluster and not self.security_groups:
-                self.security_groups = [self.own_group]
+            if not self.security_groups:
+                self.security_groups = [existing.vpc_config.cluster_security_group_id]
         self.name = reached.apply(lambda _: args.existing)
         self.kubeconfig = reached.apply(
             lambda known: kubeconfig(
@@ -92,7 +90,6 @@ class EksExistingCluster(pulumi.ComponentResource):
                 control_plane=None,
                 subnets=self.subnets,
                 security_groups=self.security_groups,
-                own_group=self.own_group,
                 node_role=self.node_role.arn,
                 depends_on=self.before_nodes,
             )

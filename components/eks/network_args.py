@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Len, MinLen
 
@@ -68,6 +68,9 @@ class EksNetworkArgs(Checked):
     ] = ()
     """Private subnets of an existing VPC, with access to the internet, in at least two zones. The
     control plane stays in the subnets in which it was created."""
+
+    security_group_ids: ClassVar[Sequence[str]] = ()
+    """Always empty: nodes have the group that EKS creates with the cluster."""
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -48,10 +48,8 @@ class NodeGroupSite:
     node_role: pulumi.Input[str]
     """The ARN of the role of the nodes."""
     depends_on: Sequence[pulumi.Resource]
-    security_groups: Sequence[pulumi.Input[str]] = ()
-    """If empty, `own_group`."""
-    own_group: pulumi.Input[str] | None = None
-    """The one that EKS creates with the cluster; None if an existing cluster is not read."""
+    security_groups: Sequence[pulumi.Input[str]]
+    """Those of the nodes; empty if EKS's default applies, as the cluster is not read."""
     placement_groups: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Pool -> the name of its placement group, of those that have one."""
 
@@ -81,10 +79,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         args, self.pool = resolved.args, resolved.pool
         path = f"gpuPools.{self.pool.name}"
         own_image = args.ami_id is not None
-        groups = [
-            *(site.security_groups or ([site.own_group] if site.own_group else [])),
-            *args.security_group_ids,
-        ]
+        groups = [*site.security_groups, *args.security_group_ids]
         template = aws.ec2.LaunchTemplate(
             name,
             metadata_options={
@@ -99,7 +94,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             image_id=args.ami_id,
             # If the template has any, EKS does not add the cluster's own, which nodes need.
             vpc_security_group_ids=groups
-            if (args.security_group_ids or site.security_groups) and not args.efa
+            if (args.security_group_ids or site.args.network.security_group_ids) and not args.efa
             else None,
             network_interfaces=[
                 {

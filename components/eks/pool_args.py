@@ -11,7 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
-from ..catalog.bad_releases import harm
+from ..catalog.bad_releases import al2023_day, harm
 from ..cluster import (
     GPU_TAINT,
     NOT_SHARED,
@@ -644,7 +644,7 @@ class EksGpuNodeGroupArgs(Checked):
             return
         yield from raised(check_claims, self.device_plugin, cluster.version)
         kubelet = (self.release_version or "").partition("-")[0]
-        if self.os == "al2023" and kubelet in names.NO_LONGER_CLAIMS:
+        if self.os == "al2023" and kubelet in names.KUBELETS_LOSING_DRIVERS:
             yield refuse("releaseVersion", self.release_version)(
                 f"has kubelet {kubelet}, which does not reach NVIDIA's DRA driver after 30 idle "
                 "minutes",
@@ -865,8 +865,8 @@ class EksGpuNodeGroupArgs(Checked):
 
     def _groups(self, cluster: AnyEksClusterArgs) -> tuple[int, str]:
         """How many security groups a node has, and that in words."""
-        of_cluster = getattr(cluster.network, "security_group_ids", ())
-        number = len(self.security_group_ids) + max(1, len(of_cluster)) + self.efa
+        of_cluster = max(1, len(cluster.network.security_group_ids))
+        number = len(self.security_group_ids) + of_cluster + self.efa
         others = "cluster's and the one for EFA" if self.efa else "cluster's"
         return number, f"the nodes have {number} security groups, including the {others}"
 
@@ -1151,8 +1151,7 @@ class EksGpuNodeGroupArgs(Checked):
     @property
     def _image_day(self) -> str:
         """The day of a pinned AL2023 image; empty without one."""
-        day = re.search("-([0-9]{8})$", self.release_version or "")
-        return day[1] if day and self.os == "al2023" else ""
+        return al2023_day(self.release_version) if self.os == "al2023" else ""
 
     @property
     def _images_on_disks(self) -> bool:

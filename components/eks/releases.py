@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import pulumi
 
 from ..catalog import eks as catalog
+from ..catalog import kubernetes as names
+from ..catalog.bad_releases import al2023_day
 from ..lifecycle.prefix import hook
 from ..scalers import Scaler
 from ..schema.refusal import refuse
 
-_AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
 _BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")
 
 
@@ -42,9 +43,9 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
 def _is_older(release: str, before: str) -> bool:
     """Whether both are releases of the same images, and `release` is the older one. Images of
     another Kubernetes minor are checked with `version`."""
-    new, old = _AL2023.fullmatch(release), _AL2023.fullmatch(before)
-    if new and old:
-        return new["minor"] == old["minor"] and new["date"] < old["date"]
+    new_day, old_day = al2023_day(release), al2023_day(before)
+    if new_day and old_day:
+        return names.minor_of(release) == names.minor_of(before) and new_day < old_day
     new, old = _BOTTLEROCKET.fullmatch(release), _BOTTLEROCKET.fullmatch(before)
     if new and old:
         return tuple(map(int, new.groups())) < tuple(map(int, old.groups()))
@@ -53,8 +54,7 @@ def _is_older(release: str, before: str) -> bool:
 
 def old_toolkit(path: str, release: str | None) -> str | None:
     """The warning about a node group whose image does not start GPU pods; None if it does."""
-    image = _AL2023.fullmatch(release or "")
-    if image is None or image["date"] >= catalog.TOOLKIT_SINCE:
+    if not "" < al2023_day(release) < catalog.TOOLKIT_SINCE:
         return None
     return (
         f"{path}: its nodes have the image {release}, whose NVIDIA toolkit is older than 1.18: "
@@ -79,23 +79,18 @@ def check_version(
     version = (change.new_inputs or {}).get("version")
     if not before or not version:
         return
-    major, minor = _minor(before)
-    if _minor(version) < (major, minor):
+    major, minor = names.minor_of(before)
+    if names.minor_of(version) < (major, minor):
         raise refuse(key)(
             f"{version} is older than {before}, which {path} runs, and EKS would roll it back",
             remedy=f'set "{before}", or, if it has been rolled back already, pulumi up --refresh',
         )
-    if not ahead and _minor(version) > (major, minor + 1):
+    if not ahead and names.minor_of(version) > (major, minor + 1):
         raise refuse(key)(
             f"{version} is more than one minor after {before}, which {path} runs, and EKS "
             f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been '
             "upgraded since, pulumi up --refresh"
         )
-
-
-def _minor(version: str) -> tuple[int, int]:
-    major, _, minor = version.partition(".")
-    return int(major), int(minor)
 
 
 def cluster_check(
