@@ -4,7 +4,7 @@ The workers listen without authentication (github.com/pytorch/pytorch/blob/main/
 NetworkPolicy blocks all other traffic, if the cluster enforces network policies.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pulumi
@@ -24,15 +24,7 @@ from .training_spec import claims, labels, spec
 def declare(jobs: Mapping[str, TrainingArgs], after: Prerequisites) -> None:
     """Declares each training job under its name."""
     for name, args in jobs.items():
-        GpuTraining(
-            name,
-            args,
-            cluster=after.cluster,
-            after=after.queues,
-            plugins=after.plugins,
-            auxiliary=after.auxiliary,
-            opts=after.cluster.component_options,
-        )
+        GpuTraining(name, args, after, opts=after.cluster.component_options)
 
 
 class GpuTraining(pulumi.ComponentResource):
@@ -42,21 +34,14 @@ class GpuTraining(pulumi.ComponentResource):
         self,
         name: str,
         args: TrainingArgs,
-        *,
-        cluster: Cluster,
-        after: Sequence[pulumi.Resource],
-        auxiliary: Sequence[pulumi.Resource] = (),
-        plugins: Sequence[pulumi.Resource] = (),
+        after: Prerequisites,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after`: the controllers and queues, which must be created first and deleted last.
-        `auxiliary`: the objects that pods with volumes or an account may name. `plugins`: the DRA
-        driver, which ends after pods that claim their GPUs."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
-        contents = contents_of(args, ROOT)
+        cluster, contents = after.cluster, contents_of(args, ROOT)
         before = [
-            *after,
-            *(auxiliary if args.service_account or args.volumes else ()),
+            *after.queues,
+            *(after.auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
         policy = kubernetes.networking.v1.NetworkPolicy(
@@ -71,7 +56,7 @@ class GpuTraining(pulumi.ComponentResource):
         pool = cluster.pools[args.pool]
         before += declare_claims(
             claims(name, args, pool), name, args.namespace,
-            cluster=cluster, parent=self, plugins=plugins,
+            cluster=cluster, parent=self, plugins=after.plugins,
         )  # fmt: skip
         job_set = spec(name, args, pool, contents, cluster.buckets)
         annotations = {**pool.job_annotations, **_awaited(args)}

@@ -3,13 +3,14 @@
 It loads no SDK of Pulumi, which users who submit jobs do not have.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..access.service_accounts import BucketDriver
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..gpu import gpu_claims
-from ..gpu.fabric import network_parts, with_variables
+from ..gpu.fabric import NetworkParts, network_parts, with_variables
 from ..gpu.pod_parts import Contents, PodParts, pod_parts
 from ..gpu.running import one_pod_a_node, placed, staying
 from .training_args import TrainingArgs
@@ -44,6 +45,9 @@ def spec(
 ) -> dict[str, Any]:
     """The JobSet's spec, without `suspend`, which its queue sets."""
     parts = pod_parts(name, args, contents, buckets)
+    network = network_parts(args.claimed(pool))
+    place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
+    annotations = {**staying(pool), **place, **network.annotations, **parts.annotations}
     return {
         "network": {"enableDNSHostnames": True, "subdomain": name},
         # A single worker cannot continue, so all restart. Only failures of a worker itself count
@@ -72,9 +76,10 @@ def spec(
                         "template": {
                             "metadata": {
                                 "labels": _pod_labels(name, pool),
-                                **_annotations(args, pool, parts),
+                                # No empty values in a custom resource, see `_worker`.
+                                **({"annotations": annotations} if annotations else {}),
                             },
-                            "spec": _pod(name, args, pool, parts),
+                            "spec": _pod(name, args, pool, parts, network),
                         },
                     }
                 },
@@ -89,22 +94,16 @@ def _pod_labels(name: str, pool: GpuPool) -> dict[str, str]:
     return {"app": name, **({names.JOB_SET_LABEL: name} if pool.all_at_once else {})}
 
 
-def _annotations(args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
-    # No empty values in a custom resource, see `_worker`.
-    place = placed(pool, args.queue, args.required_topology, args.preferred_topology)
-    interfaces = network_parts(args.claimed(pool)).annotations
-    annotations = {**staying(pool), **place, **interfaces, **parts.annotations}
-    return {"annotations": annotations} if annotations else {}
-
-
-def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
-    network = network_parts(args.claimed(pool))
+def _pod(
+    name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts, network: NetworkParts
+) -> dict[str, Any]:
+    claimed = claims(name, args, pool)
     spec: dict[str, Any] = {
         **parts.spec,
         **network.spec,
         "nodeSelector": dict(pool.node_selector),
         "restartPolicy": "Never",
-        "containers": [_worker(name, args, pool, parts)],
+        "containers": [_worker(name, args, pool, parts, network, claimed)],
         # NCCL and data loaders pass tensors through it; a container's default has 64 MiB.
         "volumes": [
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
@@ -119,7 +118,7 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
-    if claimed := claims(name, args, pool):
+    if claimed:
         spec["resourceClaims"] = [claim.entry for claim in claimed]
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
@@ -128,11 +127,17 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
     return spec
 
 
-def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
+def _worker(
+    name: str,
+    args: TrainingArgs,
+    pool: GpuPool,
+    parts: PodParts,
+    network: NetworkParts,
+    claimed: Sequence[gpu_claims.Claim],
+) -> dict[str, Any]:
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of index 0 of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
-    network = network_parts(fabric := args.claimed(pool))
     mounts = [
         {"name": "shared-memory", "mountPath": "/dev/shm"},
         *parts.mounts,
@@ -145,7 +150,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     resources: dict[str, Any] = {}
     if limits := {**args.limits.quantities(), **gpu_claims.limits(pool, gpus), **extended}:
         resources["limits"] = limits
-    if claimed := claims(name, args, pool):
+    if claimed:
         resources["claims"] = gpu_claims.of_container(claimed)
     command = [
         "torchrun",
@@ -165,7 +170,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         **parts.container,
         "name": "worker",
         "image": args.image,
-        "command": with_variables(fabric, command, args.env),
+        "command": with_variables(args.claimed(pool), command, args.env),
         "env": [
             *(
                 {"name": key, "value": value}

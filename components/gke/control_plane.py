@@ -1,4 +1,4 @@
-"""The control plane and its access, which are the same for Standard and Autopilot clusters."""
+"""What Standard and Autopilot clusters have in common: control plane, access, monitoring."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,10 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
+from ..cluster import Runs
 from ..lifecycle import ownership
 from .cluster_args import GkeControlPlaneArgs
+from .existing_args import GkeExistingClusterArgs
 from .kubeconfig import kubeconfig
 from .network import GkeNetwork
 
@@ -101,6 +103,23 @@ def identifier_of(
             f"//container.googleapis.com/projects/{project}/locations/{args.location}"
             f"/clusters/{name}"
         )
+    )
+
+
+def declare_monitoring(args: GkeControlPlaneArgs | GkeExistingClusterArgs, runs: Runs) -> None:
+    """Declares what shows the metrics of GPUs and raises alerts, if any are collected."""
+    if runs.metrics is None:
+        return
+    # Imported late: nothing else needs this large module of the SDK.
+    from .gpu_monitoring import GkeGpuMonitoring
+
+    GkeGpuMonitoring(
+        "gpu-views",
+        runs.metrics,
+        runs.notification_channels,
+        cluster=args.name,
+        location=args.location,
+        opts=runs.component_options,
     )
 
 

@@ -1,7 +1,7 @@
 """The GPU dashboard and the alerts of a GKE cluster, as resources of Cloud Monitoring."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -11,7 +11,6 @@ from ..catalog import charts_and_alerts
 from ..catalog.charts_and_alerts import GROUPINGS, Alert, Grouping, Measure, Unit
 from ..catalog.metrics import Source
 from ..lifecycle import ownership
-from .gpu_monitoring_args import GkeGpuMonitoringArgs
 
 _UNITS: Mapping[Unit, str] = {"%": "%", "MiB": "MiBy"}
 """Units in Cloud Monitoring's own notation; other units are shown in the title."""
@@ -28,19 +27,21 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        args: GkeGpuMonitoringArgs,
+        source: Source,
+        notification_channels: Sequence[str] = (),
         *,
         cluster: str,
         location: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`notification_channels`: recipients of alerts, `projects/.../notificationChannels/...`."""
         super().__init__("gpu-cluster:gke:GpuMonitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         # A project's Prometheus contains the series of all its clusters.
         matchers = f'cluster="{cluster}", location="{location}"'
         self.dashboard = gcp.monitoring.Dashboard(
             name,
-            dashboard_json=json.dumps(_dashboard(cluster, args.source, matchers), sort_keys=True),
+            dashboard_json=json.dumps(_dashboard(cluster, source, matchers), sort_keys=True),
             opts=child,
         )
         self.policies = [
@@ -50,7 +51,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
                 user_labels=ownership.google_labels(),
                 combiner="OR",
                 severity=alert.severity.upper(),
-                notification_channels=list(args.notification_channels),
+                notification_channels=list(notification_channels),
                 conditions=[
                     {
                         "display_name": alert.title,
@@ -68,7 +69,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
                 documentation={"content": alert.text, "mime_type": "text/markdown"},
                 opts=child,
             )
-            for alert in charts_and_alerts.alerts(args.source)
+            for alert in charts_and_alerts.alerts(source)
         ]
         self.register_outputs({})
 

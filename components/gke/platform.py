@@ -15,15 +15,14 @@ from .class_spec import class_spec
 from .cluster import GkeCluster
 from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .compute_class import GkeComputeClass
-from .control_plane import identifier_of
+from .control_plane import declare_monitoring, identifier_of
 from .existing_args import GkeExistingClusterArgs
 from .existing_cluster import GkeExistingCluster
-from .gpu_monitoring_args import monitoring_of
 from .gpu_networks import GkePodNetworks, Interface, node_networks, read_interfaces
 from .immutable import POOL
 from .nccl_plugin import NcclPlugin
 from .node_pool import GkeGpuNodePool
-from .pod_access import GkePodAccess, addons
+from .pod_access import addons, declare_access
 from .pool_args import GkeGpuNodePoolArgs
 from .settings import GkeSettings
 from .storage import declare_storage
@@ -31,7 +30,7 @@ from .storage import declare_storage
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     """Declares a GKE Standard cluster, unless it is an existing one, with its GPU node pools."""
-    args, monitoring = settings.cluster, monitoring_of(runs)
+    args = settings.cluster
     pools = {name: pool.args for name, pool in settings.pools.items()}
     path = f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}"
     identifier: pulumi.Input[str] = f"//container.googleapis.com/{path}"
@@ -43,7 +42,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             args,
             project=settings.project,
             gpu_pools=settings.pools,
-            dcgm=bool(monitoring and monitoring.dcgm),
+            dcgm=runs.metrics == "managed",
             image_streaming=any(pool.image_streaming for pool in pools.values()),
             addons=addons(runs),
             opts=runs.component_options,
@@ -101,27 +100,10 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         claims=runs.claims,
         opts=runs.component_options,
     )
-    if monitoring:
-        # Imported late: nothing else needs this large module of the SDK.
-        from .gpu_monitoring import GkeGpuMonitoring
-
-        GkeGpuMonitoring(
-            "gpu-views",
-            monitoring,
-            cluster=args.name,
-            location=args.location,
-            opts=runs.component_options,
-        )
-    access = None
-    if runs.accounts:
-        access = GkePodAccess(
-            "pod-access",
-            runs.accounts,
-            project=settings.project,
-            cluster=gke.cluster,
-            cluster_path=path,
-            opts=runs.component_options,
-        )
+    declare_monitoring(args, runs)
+    granted = declare_access(
+        runs, project=settings.project, cluster=gke.cluster, cluster_path=path
+    )
     cluster = Cluster(
         name=args.name,
         platform="gke",
@@ -135,7 +117,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         mapped=pulumi.Output.all(
             *(nodes.node_pool.version for nodes in gpu_pools if nodes.pool.device_class)
         ).apply(names.maps_requests),
-        granted=access.granted if access else {},
+        granted=granted,
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,
         parent=runs.parent,

@@ -74,6 +74,22 @@ class GkePodAccess(pulumi.ComponentResource):
         self.register_outputs({})
 
 
+def declare_access(
+    runs: Runs, *, project: str, cluster: gcp.container.Cluster | None, cluster_path: str
+) -> Mapping[str, Sequence[pulumi.Resource]]:
+    """Declares the permissions of the stack's service accounts; returns them by account."""
+    if not runs.accounts:
+        return {}
+    return GkePodAccess(
+        "pod-access",
+        runs.accounts,
+        project=project,
+        cluster=cluster,
+        cluster_path=cluster_path,
+        opts=runs.component_options,
+    ).granted
+
+
 def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
     """A condition that the token comes from the metadata server of this cluster. Its title
     distinguishes the grants of two stacks, so that `pulumi destroy` of one keeps the other's."""

@@ -6,9 +6,8 @@ import pulumi_kubernetes as kubernetes
 
 from ..cluster import Cluster, Runs
 from ..gke.compute_class import GkeComputeClass
-from ..gke.control_plane import identifier_of
-from ..gke.gpu_monitoring_args import monitoring_of
-from ..gke.pod_access import GkePodAccess
+from ..gke.control_plane import declare_monitoring, identifier_of
+from ..gke.pod_access import declare_access
 from ..gke.storage import declare_storage
 from ..lifecycle.replacement import LastingSettings
 from ..scalers import scaler_of
@@ -20,12 +19,12 @@ from .settings import GkeAutopilotSettings
 
 def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     """Declares a GKE Autopilot cluster."""
-    args, monitoring = settings.cluster, monitoring_of(runs)
+    args = settings.cluster
     gke = GkeAutopilotCluster(
         args.name,
         args,
         project=settings.project,
-        dcgm=bool(monitoring and monitoring.dcgm),
+        dcgm=runs.metrics == "managed",
         opts=runs.component_options,
     )
     LastingSettings(
@@ -37,27 +36,13 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         claims=runs.claims,
         opts=runs.component_options,
     )
-    if monitoring:
-        # Imported late: nothing else needs this large module of the SDK.
-        from ..gke.gpu_monitoring import GkeGpuMonitoring
-
-        GkeGpuMonitoring(
-            "gpu-views",
-            monitoring,
-            cluster=args.name,
-            location=args.location,
-            opts=runs.component_options,
-        )
-    access = None
-    if runs.accounts:
-        access = GkePodAccess(
-            "pod-access",
-            runs.accounts,
-            project=settings.project,
-            cluster=gke.cluster,
-            cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
-            opts=runs.component_options,
-        )
+    declare_monitoring(args, runs)
+    granted = declare_access(
+        runs,
+        project=settings.project,
+        cluster=gke.cluster,
+        cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
+    )
     cluster = Cluster(
         name=args.name,
         platform="gke-autopilot",
@@ -71,7 +56,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         kubeconfig=gke.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
-        granted=access.granted if access else {},
+        granted=granted,
         buckets=settings.access.buckets,
         ready=gke.network.egress,
         deleted_with=gke.cluster,

@@ -22,7 +22,7 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from ..catalog import kubernetes as names
-from ..cluster import Cluster, GpuPool
+from ..cluster import GpuPool
 from ..kube import quantity
 from . import gpu_claims
 from .auxiliary import ROOT, declare_claims, declare_files
@@ -46,15 +46,7 @@ _SPOT_GRACE_SECONDS = 15
 def declare(workloads: Mapping[str, WorkloadArgs], after: Prerequisites) -> None:
     """Declares each workload under its name."""
     for name, args in workloads.items():
-        GpuWorkload(
-            name,
-            args,
-            cluster=after.cluster,
-            queues=after.queues,
-            plugins=after.plugins,
-            auxiliary=after.auxiliary,
-            opts=after.cluster.component_options,
-        )
+        GpuWorkload(name, args, after, opts=after.cluster.component_options)
 
 
 class GpuWorkload(pulumi.ComponentResource):
@@ -64,19 +56,12 @@ class GpuWorkload(pulumi.ComponentResource):
         self,
         name: str,
         args: WorkloadArgs,
-        *,
-        cluster: Cluster,
-        queues: Sequence[pulumi.Resource] = (),
-        plugins: Sequence[pulumi.Resource] = (),
-        auxiliary: Sequence[pulumi.Resource] = (),
+        after: Prerequisites,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`queues`: the controllers and queues that a job with a queue needs. `plugins`: the device
-        plugins; a bare pod that the kubelet refuses while one is being replaced is not created
-        again. `auxiliary`: the accounts and claims that pods may name."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
+        cluster, labels = after.cluster, {"app": name}
         pool = cluster.pools[args.pool]
-        labels = {"app": name}
         metadata: ObjectMetaArgsDict = {
             "name": name,
             "namespace": args.namespace,
@@ -104,13 +89,13 @@ class GpuWorkload(pulumi.ComponentResource):
             "spec": pod,
         }
         before = [
-            *(queues if args.queue else ()),
-            *(plugins if args.kind == "pod" else ()),
-            *(auxiliary if args.service_account or args.volumes else ()),
+            *(after.queues if args.queue else ()),
+            *(after.plugins if args.kind == "pod" else ()),
+            *(after.auxiliary if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
             *declare_claims(
                 args.gpu_claims(name, pool), name, args.namespace,
-                cluster=cluster, parent=self, plugins=plugins,
+                cluster=cluster, parent=self, plugins=after.plugins,
             ),
         ]  # fmt: skip
         options = cluster.options(self, depends_on=before, holds_disk=bool(args.claims))

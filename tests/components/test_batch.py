@@ -111,7 +111,7 @@ def test_a_flavor_tolerates_to_the_letter_what_a_workload_does() -> None:
         lambda: GpuWorkload(
             "w",
             WorkloadArgs(kind="job", pool="train", image="example.com/i:1"),
-            cluster=cluster([TRAIN]),
+            Prerequisites(cluster=cluster([TRAIN])),
         )
     ).one("kubernetes:batch/v1:Job")
     flavor = of(batch(), "ResourceFlavor", "train").inputs["spec"]["tolerations"]
@@ -218,7 +218,7 @@ def test_a_job_of_a_queued_pool_says_the_parameters_of_its_request() -> None:
         args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
         declared(args, {"ddp": dataclasses.replace(TRAINING, wait=True)}, target)
         job = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue="q")
-        GpuWorkload("w", job, cluster=target)
+        GpuWorkload("w", job, Prerequisites(cluster=target))
 
     recording = record(program)
     annotations = recording.one(JOB_SET).inputs["metadata"]["annotations"]
@@ -240,7 +240,7 @@ def near(of_pool: GpuPool = NEAR, **changes: Any) -> Recording:
         args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
         declared(args, {"ddp": dataclasses.replace(TRAINING, **changes)}, target)
         job = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue="q")
-        GpuWorkload("w", job, cluster=target)
+        GpuWorkload("w", job, Prerequisites(cluster=target))
 
     return record(program)
 

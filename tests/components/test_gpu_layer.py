@@ -10,6 +10,7 @@ import pytest
 from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
 from gpu_cluster.components.gpu.driver import DriverInstaller
 from gpu_cluster.components.gpu.pod_args import EnvFromArgs
+from gpu_cluster.components.gpu.prerequisites import Prerequisites
 from gpu_cluster.components.gpu.workload import GpuWorkload
 from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from tests.components.recording import Recording, Registration, record
@@ -50,7 +51,7 @@ def workload(target: GpuPool, **changes: Any) -> Mapping[str, Any]:
     """The pod spec of a pod on `target`."""
     given: dict[str, Any] = {"kind": "pod", "pool": target.name, "image": "example.com/i:1"}
     args = WorkloadArgs(**{**given, **changes})
-    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([target])))
+    recording = record(lambda: GpuWorkload("w", args, Prerequisites(cluster=cluster([target]))))
     spec: Mapping[str, Any] = recording.one("kubernetes:core/v1:Pod").inputs["spec"]
     return spec
 
@@ -185,7 +186,7 @@ def test_what_a_node_offers_follows_from_its_sharing(
 def job(target: GpuPool) -> Registration:
     """A job on `target`."""
     args = WorkloadArgs(kind="job", pool=target.name, image="example.com/i:1")
-    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([target])))
+    recording = record(lambda: GpuWorkload("w", args, Prerequisites(cluster=cluster([target]))))
     return recording.one("kubernetes:batch/v1:Job")
 
 
@@ -193,7 +194,7 @@ def test_what_may_move_does() -> None:
     """A deployment's pods go where the autoscaler wants them; on their own they are never evicted;
     GKE Autopilot does not let Spot pods stay."""
     args = WorkloadArgs(kind="deployment", pool="train", image="example.com/i:1")
-    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([pool()])))
+    recording = record(lambda: GpuWorkload("w", args, Prerequisites(cluster=cluster([pool()]))))
     deployment = recording.one("kubernetes:apps/v1:Deployment").inputs
     assert "annotations" not in deployment["spec"]["template"]["metadata"]
     bound = job(pool(stay_annotations={})).inputs["spec"]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster.components.gke.gpu_monitoring_args import monitoring_of
 from gpu_cluster.components.gpu.monitoring_args import MonitoringArgs
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings import model
@@ -41,9 +40,6 @@ def test_the_platform_decides_where_metrics_come_from(stack: str, source: str) -
 def test_google_cloud_learns_source_and_channels() -> None:
     """What the dashboard and alerts of Google Cloud need is what the user said."""
     found = read("dev", {"enabled": True, "source": "exporter", "notificationChannels": [CHANNEL]})
-    google = monitoring_of(found.runs)
-    assert google is not None
-    assert (google.source, google.dcgm) == ("exporter", False)
-    assert list(google.notification_channels) == [CHANNEL]
-    off = read("dev", {})
-    assert monitoring_of(off.runs) is None
+    assert found.runs.metrics == "exporter"
+    assert list(found.runs.notification_channels) == [CHANNEL]
+    assert read("dev", {}).runs.metrics is None
