@@ -6,6 +6,20 @@ import pulumi
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac import v1 as rbac
 
+READ = ("get", "list", "watch")
+
+
+def rule(
+    group: str, resources: Sequence[str], *verbs: str, only: Sequence[str] = ()
+) -> rbac.PolicyRuleArgsDict:
+    """Allows the verbs on some resources of an API group; `only`: on the objects of these names."""
+    allowed: rbac.PolicyRuleArgsDict = {
+        "api_groups": [group], "resources": list(resources), "verbs": list(verbs),
+    }  # fmt: skip
+    if only:
+        allowed["resource_names"] = list(only)
+    return allowed
+
 
 def declare(
     name: str,

@@ -8,11 +8,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
+from ..access.admission import admission_policy
+from ..access.rights import rule
 from ..catalog import kubernetes as names
 from ..cluster import AllAtOnce, Cluster, GpuPool
 from ..gpu.pod_args import Auxiliary
 from . import kueue, published
-from .admission import admission_policy
 from .batch_args import BatchArgs, QueueArgs
 from .jobset import job_set
 from .team_args import WITHIN_QUEUE, TeamQueue
@@ -113,7 +114,7 @@ class Batch(pulumi.ComponentResource):
             f"submit-jobs-{namespace}",
             metadata=metadata,
             rules=[
-                {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
+                rule(group, resources, *verbs)
                 for group, resources, verbs in [
                     *published.SUBMIT,
                     *([published.CLAIM] if claimed else []),

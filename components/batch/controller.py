@@ -17,7 +17,7 @@ from ..access import rights
 from ..cluster import Cluster
 from ..crds import definitions
 from . import controller_pod
-from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
+from .controller_args import WEBHOOK_PORT, ControllerArgs, Webhook
 
 
 class Controller(pulumi.ComponentResource):
@@ -179,22 +179,16 @@ def _webhook_rules(names: Sequence[str]) -> list[PolicyRuleArgsDict]:
     kinds = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
     group = "admissionregistration.k8s.io"
     return [
-        rule(group, kinds, "list", "watch"),
-        {**rule(group, kinds, "get", "update"), "resource_names": list(names)},
+        rights.rule(group, kinds, "list", "watch"),
+        rights.rule(group, kinds, "get", "update", only=names),
     ]
 
 
 def _own_rules(args: ControllerArgs) -> list[PolicyRuleArgsDict]:
     return [
-        rule("", ["secrets"], "list", "watch"),
-        {
-            **rule("", ["secrets"], "get", "update"),
-            "resource_names": [f"{args.source}-webhook-server-cert"],
-        },
-        rule("coordination.k8s.io", ["leases"], "create"),
-        {
-            **rule("coordination.k8s.io", ["leases"], "get", "update"),
-            "resource_names": [args.lease],
-        },
-        rule("", ["events"], "create", "patch"),
+        rights.rule("", ["secrets"], "list", "watch"),
+        rights.rule("", ["secrets"], "get", "update", only=[f"{args.source}-webhook-server-cert"]),
+        rights.rule("coordination.k8s.io", ["leases"], "create"),
+        rights.rule("coordination.k8s.io", ["leases"], "get", "update", only=[args.lease]),
+        rights.rule("", ["events"], "create", "patch"),
     ]

@@ -9,7 +9,6 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 from ..catalog.images import Image
 from ..crds.definitions import Source
 
-READ = ("get", "list", "watch")
 WEBHOOK_PORT = 10250
 """A port that GKE's default firewall rule lets a private control plane reach on nodes and pods,
 like 443; the upstream port, 9443, would need its own rule."""
@@ -54,8 +53,3 @@ class ControllerArgs:
     """The names of its definitions whose versions it converts with a webhook."""
     protected: bool = True
     """Whether its definitions outlive it on a cluster that the stack does not own."""
-
-
-def rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
-    """An RBAC rule that allows the verbs on some resources of an API group."""
-    return {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}

@@ -3,11 +3,12 @@
 import pulumi
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
+from ..access.rights import READ, rule
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from .controller import Controller
-from .controller_args import READ, ControllerArgs, Webhook, rule
+from .controller_args import ControllerArgs, Webhook
 
 RULES: list[PolicyRuleArgsDict] = [
     rule("", ["nodes"], *READ),

@@ -6,11 +6,12 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
+from ..access.rights import READ, rule
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool
 from .controller import Controller
-from .controller_args import READ, ControllerArgs, Webhook, rule
+from .controller_args import ControllerArgs, Webhook
 
 GROUP, VERSION = names.KUEUE_GROUP, names.KUEUE_VERSION
 
@@ -46,10 +47,13 @@ RULES: list[PolicyRuleArgsDict] = [
     rule("", ["podtemplates"], *READ, "create", "delete", "update"),
     # It writes its CA into the definitions that it converts.
     rule("apiextensions.k8s.io", ["customresourcedefinitions"], "list", "watch"),
-    {
-        **rule("apiextensions.k8s.io", ["customresourcedefinitions"], "get", "update"),
-        "resource_names": [f"{kind}.{GROUP}" for kind in CONVERTED],
-    },
+    rule(
+        "apiextensions.k8s.io",
+        ["customresourcedefinitions"],
+        "get",
+        "update",
+        only=[f"{kind}.{GROUP}" for kind in CONVERTED],
+    ),
     rule(
         GROUP,
         [

@@ -14,7 +14,8 @@ from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from ..access.rights import declare as declare_rights
+from ..access import rights
+from ..access.rights import READ, rule
 from ..cluster import Cluster
 from . import regions
 from .autoscaler_args import EksAutoscalerArgs
@@ -98,7 +99,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _permissions(self, name: str, cluster: Cluster) -> list[pulumi.Resource]:
-        return declare_rights(
+        return rights.declare(
             name,
             account=NAME,
             namespace=NAMESPACE,
@@ -171,17 +172,11 @@ def policy(cluster: str, region: str) -> str:
     )
 
 
-def _rule(groups: Sequence[str], resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
-    return {"api_groups": list(groups), "resources": list(resources), "verbs": list(verbs)}
-
-
-_READ = ("get", "list", "watch")
-
 CLUSTER_RULES: list[PolicyRuleArgsDict] = [
     # It waits until it has listed every one of these kinds before it scales anything: if it may not
     # read one of them, it stays healthy but idle forever.
-    _rule(
-        [""],
+    rule(
+        "",
         [
             "namespaces",
             "persistentvolumeclaims",
@@ -190,32 +185,29 @@ CLUSTER_RULES: list[PolicyRuleArgsDict] = [
             "replicationcontrollers",
             "services",
         ],
-        *_READ,
+        *READ,
     ),
-    _rule(["apps"], ["daemonsets", "replicasets", "statefulsets"], *_READ),
-    _rule(["batch"], ["cronjobs", "jobs"], *_READ),
-    _rule(["policy"], ["poddisruptionbudgets"], *_READ),
-    _rule(
-        ["storage.k8s.io"],
+    rule("apps", ["daemonsets", "replicasets", "statefulsets"], *READ),
+    rule("batch", ["cronjobs", "jobs"], *READ),
+    rule("policy", ["poddisruptionbudgets"], *READ),
+    rule(
+        "storage.k8s.io",
         ["csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments"],
-        *_READ,
+        *READ,
     ),
-    _rule(["resource.k8s.io"], ["deviceclasses", "resourceclaims", "resourceslices"], *_READ),
+    rule("resource.k8s.io", ["deviceclasses", "resourceclaims", "resourceslices"], *READ),
     # It taints nodes that it is going to remove.
-    _rule([""], ["nodes"], *_READ, "update"),
-    _rule([""], ["pods/eviction"], "create"),
-    _rule([""], ["pods/status"], "update"),
-    _rule([""], ["events"], "create", "patch"),
+    rule("", ["nodes"], *READ, "update"),
+    rule("", ["pods/eviction"], "create"),
+    rule("", ["pods/status"], "update"),
+    rule("", ["events"], "create", "patch"),
 ]
 
 OWN_RULES: list[PolicyRuleArgsDict] = [
-    _rule(["coordination.k8s.io"], ["leases"], "create"),
-    {**_rule(["coordination.k8s.io"], ["leases"], "get", "update"), "resource_names": [NAME]},
-    _rule([""], ["configmaps"], "create", "list", "watch"),
-    {
-        **_rule([""], ["configmaps"], "get", "update", "delete"),
-        "resource_names": [f"{NAME}-status", PRIORITIES],
-    },
+    rule("coordination.k8s.io", ["leases"], "create"),
+    rule("coordination.k8s.io", ["leases"], "get", "update", only=[NAME]),
+    rule("", ["configmaps"], "create", "list", "watch"),
+    rule("", ["configmaps"], "get", "update", "delete", only=[f"{NAME}-status", PRIORITIES]),
 ]
 
 

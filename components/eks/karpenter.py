@@ -4,7 +4,7 @@ Objects and permissions follow the chart of aws/karpenter-provider-aws 1.15.0 (c
 read 2026-11-30), without capacity buffers, which are off.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import pulumi
 import pulumi_aws as aws
@@ -14,7 +14,8 @@ from pulumi_kubernetes.core.v1 import AffinityArgsDict, EnvVarArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
-from ..access.rights import declare as declare_rights
+from ..access import rights
+from ..access.rights import READ, rule
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..crds import definitions
@@ -118,7 +119,7 @@ class Karpenter(pulumi.ComponentResource):
         options = cluster.options(self)
         return [
             kubernetes.core.v1.ServiceAccount(name, metadata=_metadata(), opts=options),
-            *declare_rights(
+            *rights.declare(
                 name,
                 account=NAME,
                 namespace=NAMESPACE,
@@ -130,54 +131,45 @@ class Karpenter(pulumi.ComponentResource):
         ]
 
 
-def _rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
-    return {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
-
-
-_READ = ("get", "list", "watch")
-
 CLUSTER_RULES: list[PolicyRuleArgsDict] = [
-    _rule("karpenter.k8s.aws", ["ec2nodeclasses"], *_READ),
-    _rule("karpenter.k8s.aws", ["ec2nodeclasses", "ec2nodeclasses/status"], "patch", "update"),
-    _rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], *_READ),
-    _rule(
+    rule("karpenter.k8s.aws", ["ec2nodeclasses"], *READ),
+    rule("karpenter.k8s.aws", ["ec2nodeclasses", "ec2nodeclasses/status"], "patch", "update"),
+    rule("karpenter.sh", ["nodepools", "nodeclaims", "nodeoverlays"], *READ),
+    rule(
         "karpenter.sh",
         ["nodeclaims", "nodeclaims/status"],
         "create", "delete", "update", "patch",
     ),
-    _rule(
+    rule(
         "karpenter.sh",
         ["nodepools", "nodepools/status", "nodeoverlays/status"],
         "update", "patch",
     ),
-    _rule(
+    rule(
         "",
         [
             "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
             "podtemplates", "replicationcontrollers",
         ],
-        *_READ,
+        *READ,
     ),
-    _rule("apps", ["daemonsets", "deployments", "replicasets", "statefulsets"], *_READ),
-    _rule("autoscaling.k8s.io", ["verticalpodautoscalers"], *_READ),
-    _rule("policy", ["poddisruptionbudgets"], *_READ),
-    _rule("resource.k8s.io", ["deviceclasses", "resourceclaims", "resourceslices"], *_READ),
-    _rule("storage.k8s.io", ["csinodes", "storageclasses", "volumeattachments"], *_READ),
-    _rule("", ["events"], "create", "patch"),
-    _rule("", ["nodes"], "patch", "delete", "update"),
-    _rule("", ["pods/eviction"], "create"),
+    rule("apps", ["daemonsets", "deployments", "replicasets", "statefulsets"], *READ),
+    rule("autoscaling.k8s.io", ["verticalpodautoscalers"], *READ),
+    rule("policy", ["poddisruptionbudgets"], *READ),
+    rule("resource.k8s.io", ["deviceclasses", "resourceclaims", "resourceslices"], *READ),
+    rule("storage.k8s.io", ["csinodes", "storageclasses", "volumeattachments"], *READ),
+    rule("", ["events"], "create", "patch"),
+    rule("", ["nodes"], "patch", "delete", "update"),
+    rule("", ["pods/eviction"], "create"),
     # Deletes pods that still run on a node after its terminationGracePeriod.
-    _rule("", ["pods"], "delete"),
+    rule("", ["pods"], "delete"),
 ]  # fmt: skip
 
 OWN_RULES: list[PolicyRuleArgsDict] = [
-    _rule("coordination.k8s.io", ["leases"], "create", "get", "watch"),
-    {
-        **_rule("coordination.k8s.io", ["leases"], "patch", "update"),
-        "resource_names": ["karpenter-leader-election"],
-    },
+    rule("coordination.k8s.io", ["leases"], "create", "get", "watch"),
+    rule("coordination.k8s.io", ["leases"], "patch", "update", only=["karpenter-leader-election"]),
     # It reads the address of the cluster's DNS, which nodes need.
-    {**_rule("", ["services"], "get"), "resource_names": ["kube-dns"]},
+    rule("", ["services"], "get", only=["kube-dns"]),
 ]
 
 

@@ -6,7 +6,6 @@ GKE: "Use secondary boot disks to preload data or container images" (read 2026-1
 """
 
 import re
-from typing import Any
 
 from ..schema.limits import matching
 from .reservation import NAME, PROJECT
@@ -16,8 +15,3 @@ DISK_IMAGE = matching(
     "another project",
     re.compile(rf"(?:projects/{PROJECT}/)?global/images/{NAME}"),
 )
-
-
-def of_node_pool(path: str) -> Any:
-    """`secondary_boot_disks` of a node pool's `node_config`."""
-    return [{"disk_image": path, "mode": "CONTAINER_IMAGE_CACHE"}]

@@ -34,7 +34,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
         location: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`notification_channels`: recipients of alerts, `projects/.../notificationChannels/...`."""
+        """Sends alerts to `notification_channels` (`projects/.../notificationChannels/...`)."""
         super().__init__("gpu-cluster:gke:GpuMonitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         # A project's Prometheus contains the series of all its clusters.

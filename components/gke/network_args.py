@@ -16,9 +16,10 @@ from ..schema.outputs import MaybeOutput, applied
 from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 from .immutable import unless_grown
+from .reservation import NAME
 from .sign_in import PROJECT
 
-_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(NAME)
 _RULE = (
     "a name of Google Cloud; allowed: at most 63 lowercase letters, digits and '-', a letter "
     "first, no '-' at the end"

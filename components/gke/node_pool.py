@@ -14,7 +14,6 @@ from pulumi_gcp.container import (
 
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool, ResolvedPool
-from .disk_image import of_node_pool
 from .node_args import GkeUpgradeArgs
 from .node_identity import node_config, patience, recycling_check
 from .pool_args import GkeGpuNodePoolArgs
@@ -147,7 +146,9 @@ def _gpu_node_config(
         "gcfs_config": {"enabled": args.image_streaming}
         if args.image_streaming is not None
         else None,
-        "secondary_boot_disks": of_node_pool(args.secondary_boot_disk)
+        "secondary_boot_disks": [
+            {"disk_image": args.secondary_boot_disk, "mode": "CONTAINER_IMAGE_CACHE"}
+        ]
         if args.secondary_boot_disk
         else None,
         "gvnic": {"enabled": True} if args.machine.accelerator is not None else None,

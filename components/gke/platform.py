@@ -101,9 +101,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         opts=runs.component_options,
     )
     declare_monitoring(args, runs)
-    granted = declare_access(
-        runs, project=settings.project, cluster=gke.cluster, cluster_path=path
-    )
+    granted = declare_access(runs, project=settings.project, cluster=gke.cluster, cluster_path=path)
     cluster = Cluster(
         name=args.name,
         platform="gke",

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.admissionregistration.v1 import ValidatingAdmissionPolicySpecArgsDict
 from pulumi_kubernetes.core.v1 import (
     ContainerArgsDict,
     EnvVarArgsDict,
@@ -21,6 +20,7 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from ..access import rights
+from ..access.admission import admission_policy
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
@@ -31,18 +31,10 @@ NAME = "nvidia-dra-driver"
 _HEALTH_PORT = 51516
 _KUBELET = "/var/lib/kubelet"
 _RULES: Sequence[PolicyRuleArgsDict] = (
-    {
-        "api_groups": ["resource.k8s.io"],
-        "resources": ["resourceclaims"],
-        "verbs": ["get", "list", "watch"],
-    },
-    {
-        "api_groups": ["resource.k8s.io"],
-        "resources": ["resourceslices"],
-        "verbs": ["get", "list", "watch", "create", "update", "delete"],
-    },
+    rights.rule("resource.k8s.io", ["resourceclaims"], *rights.READ),
+    rights.rule("resource.k8s.io", ["resourceslices"], *rights.READ, "create", "update", "delete"),
     # A ResourceSlice is owned by its node.
-    {"api_groups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    rights.rule("", ["nodes"], "get"),
 )
 
 
@@ -91,26 +83,16 @@ def _devices(kind: str) -> str:
 def _only_its_node(name: str, cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Resource]:
     """Refuses what the driver of one node changes in the ResourceSlices of another: its account's
     rights are not by node."""
-    spec: ValidatingAdmissionPolicySpecArgsDict = {
-        "failure_policy": "Fail",
-        "match_constraints": {
-            "resource_rules": [
-                {
-                    "api_groups": ["resource.k8s.io"],
-                    "api_versions": ["*"],
-                    "operations": ["CREATE", "UPDATE", "DELETE"],
-                    "resources": ["resourceslices"],
-                }
-            ]
+    return admission_policy(
+        name,
+        account=f"system:serviceaccount:{NAMESPACE}:{name}",
+        rule={
+            "api_groups": ["resource.k8s.io"],
+            "api_versions": ["*"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": ["resourceslices"],
         },
-        "match_conditions": [
-            {
-                "name": "its-account",
-                "expression": "request.userInfo.username == "
-                f"'system:serviceaccount:{NAMESPACE}:{name}'",
-            }
-        ],
-        "variables": [
+        variables=[
             {
                 "name": "own",
                 "expression": "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0]"
@@ -122,23 +104,15 @@ def _only_its_node(name: str, cluster: Cluster, parent: pulumi.Resource) -> list
                 ".spec.?nodeName.orValue('')",
             },
         ],
-        "validations": [
+        validations=[
             {
                 "expression": "variables.own != '' && variables.own == variables.changed",
                 "message": "NVIDIA's DRA driver may only change the ResourceSlices of its own node",
             }
         ],
-    }
-    policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
-        name, metadata={"name": name}, spec=spec, opts=cluster.options(parent)
+        cluster=cluster,
+        parent=parent,
     )
-    binding = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-        name,
-        metadata={"name": name},
-        spec={"policy_name": name, "validation_actions": ["Deny"]},
-        opts=cluster.options(parent, depends_on=[policy]),
-    )
-    return [policy, binding]
 
 
 def driver_pod(driver_directory: str | None) -> PodSpecArgsDict:
