@@ -8,6 +8,7 @@ from pulumi_policy import (
     EnforcementLevel,
     Policy,
     PolicyConfigSchema,
+    PolicyResource,
     ResourceValidationArgs,
     ResourceValidationPolicy,
     Severity,
@@ -128,49 +129,19 @@ def on_stack(
 
 def policy(rule: Rule, given: Mapping[str, Any]) -> Policy:
     """The rule as a policy of the engine; `given`: settings that replace defaults."""
-    return (_whole if rule.whole else _single)(rule, given)
-
-
-def _single(rule: Rule, given: Mapping[str, Any]) -> ResourceValidationPolicy:
     defaults = _defaults(rule.schema, given)
 
-    def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-        resource = Resource(
-            type=args.resource_type,
-            name=args.name,
-            props=plain(args.props),
-            urn=args.urn,
-            protect=args.opts.protect,
-            ignore_changes=tuple(args.opts.ignore_changes),
-            provider=args.provider.name if args.provider else None,
-        )
+    def on_one(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        resource = _resource(args, plain(args.props), uses={})
         DECLARED[resource.urn] = resource.props
         for message in rule.check(resource, **{**defaults, **(args.get_config() or {})}):
             report(message, None)
 
-    return ResourceValidationPolicy(
-        name=rule.name,
-        description=rule.reason,
-        validate=validate,
-        enforcement_level=_level(rule, given),
-        severity=rule.severity,
-        config_schema=_schema(rule.schema, given),
-    )
-
-
-def _whole(rule: Rule, given: Mapping[str, Any]) -> StackValidationPolicy:
-    defaults = _defaults(rule.schema, given)
-
-    def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+    def on_all(args: StackValidationArgs, report: ReportViolation) -> None:
         resources = [
-            Resource(
-                type=resource.resource_type,
-                name=resource.name,
-                props={**plain(resource.props), **DECLARED.get(resource.urn, {})},
-                urn=resource.urn,
-                protect=resource.opts.protect,
-                ignore_changes=tuple(resource.opts.ignore_changes),
-                provider=resource.provider.name if resource.provider else None,
+            _resource(
+                resource,
+                {**plain(resource.props), **DECLARED.get(resource.urn, {})},
                 uses={
                     key: [used.urn for used in uses]
                     for key, uses in resource.property_dependencies.items()
@@ -181,18 +152,34 @@ def _whole(rule: Rule, given: Mapping[str, Any]) -> StackValidationPolicy:
         for message, resource in rule.check(resources, **{**defaults, **(args.get_config() or {})}):
             report(message, resource.urn if resource else None)
 
-    return StackValidationPolicy(
-        name=rule.name,
-        description=rule.reason,
-        validate=validate,
-        enforcement_level=_level(rule, given),
-        severity=rule.severity,
-        config_schema=_schema(rule.schema, given),
+    common: dict[str, Any] = {
+        "name": rule.name,
+        "description": rule.reason,
+        "enforcement_level": EnforcementLevel(given.get(LEVEL, rule.level)),
+        "severity": rule.severity,
+        "config_schema": _schema(rule.schema, given),
+    }
+    if rule.whole:
+        return StackValidationPolicy(validate=on_all, **common)
+    return ResourceValidationPolicy(validate=on_one, **common)
+
+
+def _resource(
+    given: ResourceValidationArgs | PolicyResource,
+    props: Mapping[str, Any],
+    *,
+    uses: Mapping[str, Sequence[str]],
+) -> Resource:
+    return Resource(
+        type=given.resource_type,
+        name=given.name,
+        props=props,
+        urn=given.urn,
+        protect=given.opts.protect,
+        ignore_changes=tuple(given.opts.ignore_changes),
+        provider=given.provider.name if given.provider else None,
+        uses=uses,
     )
-
-
-def _level(rule: Rule, given: Mapping[str, Any]) -> EnforcementLevel:
-    return EnforcementLevel(given.get(LEVEL, rule.level))
 
 
 def _defaults(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:

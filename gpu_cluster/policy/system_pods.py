@@ -22,20 +22,21 @@ class SystemPods:
     why: str
 
 
+_AS_ROOT = ("allowPrivilegeEscalation", "runAsNonRoot", "capabilitiesRestricted",
+            "seccompRestricted")  # fmt: skip
+"""What every one of these pods violates of the standard's `restricted`: it runs as root."""
 _DRIVER = "/home/kubernetes/bin/nvidia"
 SYSTEM_PODS: Sequence[SystemPods] = (
     SystemPods(
         pattern="kube-system/DaemonSet/nvidia-driver-installer-*",
-        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
+        controls=("privileged", "hostNamespaces", *_AS_ROOT),
         paths=("/", "/boot", "/dev", _DRIVER, f"{_DRIVER}/vulkan/icd.d", "/var/lib/cos-tools",
                "/etc/nvidia"),
         why="loads NVIDIA's kernel modules and writes the driver to the node; as Google ships it",
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/nvidia-device-plugin*",
-        controls=("privileged", "capabilities", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
+        controls=("privileged", "capabilities", *_AS_ROOT),
         paths=("/var/lib/kubelet/device-plugins", _DRIVER, "/run/nvidia/mps",
                "/run/nvidia/mps/shm", "/var/run/cdi", "/"),
         why="registers GPUs with the kubelet; privileged where no NVIDIA runtime gives it the "
@@ -44,8 +45,7 @@ SYSTEM_PODS: Sequence[SystemPods] = (
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/nvidia-dra-driver*",
-        controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
+        controls=("privileged", *_AS_ROOT),
         paths=("/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins", "/var/run/cdi",
                "/", "/home/kubernetes/bin", "/home/kubernetes/bin/nvidia"),
         why="offers GPUs to the kubelet and describes them to container runtimes; it reads the "
@@ -67,32 +67,26 @@ SYSTEM_PODS: Sequence[SystemPods] = (
     *(
         SystemPods(
             pattern=f"kube-system/DaemonSet/{name}-installer",
-            controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                      "capabilitiesRestricted", "seccompRestricted"),
+            controls=("privileged", "hostNamespaces", *_AS_ROOT),
             paths=(f"/home/kubernetes/bin/{name}",),
-            why=f"copies NCCL's plugin for {network} to the node; as Google ships it",
+            why=f"copies NCCL's plugin for {network} to the node{more}; as Google ships it",
         )
-        for name, network in (("gib", "RDMA"), ("tcpx", "GPUDirect-TCPX"))
-    ),
-    SystemPods(
-        pattern="kube-system/DaemonSet/tcpxo-installer",
-        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
-        paths=("/home/kubernetes/bin/tcpxo",),
-        why="copies NCCL's plugin for GPUDirect-TCPXO to the node, and loads a kernel module there "
-        "for the interfaces' memory; as Google ships it",
+        for name, network, more in (
+            ("gib", "RDMA", ""),
+            ("tcpx", "GPUDirect-TCPX", ""),
+            ("tcpxo", "GPUDirect-TCPXO",
+             ", and loads a kernel module there for the interfaces' memory"),
+        )
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/device-injector",
-        controls=("privileged", "hostNamespaces", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
+        controls=("privileged", "hostNamespaces", *_AS_ROOT),
         paths=("/dev", "/var/run/nri"),
         why="gives containers the devices that annotations name; as Google ships it",
     ),
     SystemPods(
         pattern="kube-system/DaemonSet/nvidia-mps-control-daemon*",
-        controls=("privileged", "allowPrivilegeEscalation", "runAsNonRoot",
-                  "capabilitiesRestricted", "seccompRestricted"),
+        controls=("privileged", *_AS_ROOT),
         paths=("/run/nvidia/mps", "/run/nvidia/mps/shm"),
         why="mounts on the node the memory through which pods share a GPU",
     ),
