@@ -82,9 +82,10 @@ class Rule:
 def on_resource(
     name: str,
     check: ResourceRule | str,
-    level: EnforcementLevel,
     severity: Severity,
     schema: Schema | None = None,
+    *,
+    level: EnforcementLevel = EnforcementLevel.MANDATORY,
 ) -> Rule:
     """A rule that gets one resource at a time; `check` is its purpose if its parts, functions of
     its name, are in the clouds' modules."""
@@ -109,10 +110,10 @@ def _of_clouds(name: str, reason: str) -> ResourceRule:
 def on_stack(
     name: str,
     check: StackRule,
-    level: EnforcementLevel,
     severity: Severity,
     schema: Schema | None = None,
     *,
+    level: EnforcementLevel = EnforcementLevel.MANDATORY,
     reads: str = "",
 ) -> Rule:
     """A rule that gets all resources of a stack together."""

@@ -22,7 +22,7 @@ from gpu_cluster.policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED, U
 from gpu_cluster.policy.clouds import parts
 from gpu_cluster.policy.schema import exempt, prefix, texts
 
-_MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
+_ADVISORY = EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
 
 
@@ -49,48 +49,41 @@ RULES: Sequence[Rule] = (
     on_resource(
         "gpu-pool-taint",
         pools.taint,
-        _MANDATORY,
         _HIGH,
         {"key": {"type": "string", "default": "nvidia.com/gpu", "description": "The taint's key."}},
     ),
     on_resource(
         MINIMUM,
         pools.minimum,
-        _MANDATORY,
         _MEDIUM,
         {"stacks": texts(*PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
     ),
-    on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
+    on_resource("autoscaler-owns-size", pools.size, _MEDIUM, level=_ADVISORY),
     on_resource(
         "secure-boot",
         "GKE nodes boot only signed software, unless the driver's module is installed by others.",
-        _MANDATORY,
         _HIGH,
     ),
     on_resource(
         "mig-profile",
         "A GPU on GKE is only split into MIG partitions that its model supports.",
-        _MANDATORY,
         _MEDIUM,
     ),
     on_resource(
         "instance-metadata",
         "Pods cannot get the node's own credentials from the metadata server.",
-        _MANDATORY,
         _HIGH,
         {"hops": {"type": "integer", "default": 1, "description": "The largest hop limit."}},
     ),
     on_resource(
         "disks-encrypted",
         "Data that nodes write is encrypted; on Google Cloud, it always is.",
-        _MANDATORY,
         _HIGH,
     ),
     # Clusters and networks
     on_resource(
         "control-plane-open",
         "The control plane is reachable only from networks that are listed explicitly.",
-        _MANDATORY,
         _CRITICAL,
         {
             "prefix": prefix(8, "Prefix length of the largest private network that may reach it."),
@@ -99,11 +92,10 @@ RULES: Sequence[Rule] = (
             ),
         },
     ),
-    on_resource("nodes-private", "Nodes have no public addresses.", _MANDATORY, _HIGH),
+    on_resource("nodes-private", "Nodes have no public addresses.", _HIGH),
     on_resource(
         "firewall-open",
         "No firewall rule of the stack is open to the whole internet, in one block or in several.",
-        _MANDATORY,
         _CRITICAL,
         {
             "publicPrefix": prefix(
@@ -114,44 +106,39 @@ RULES: Sequence[Rule] = (
     on_resource(
         "secrets-encrypted",
         "Kubernetes secrets are encrypted with the owner's own key: on EKS, on GKE in some stacks.",
-        _MANDATORY,
         _HIGH,
         {"stacks": texts(about="Stacks that must use their own key on GKE as well.")},
     ),
     on_resource(
         "old-credentials",
         "No one gets access with a certificate, a password or rules outside of Kubernetes RBAC.",
-        _MANDATORY,
         _HIGH,
     ),
     on_resource(
         "audit-log",
         "Actions in the cluster are recorded in an audit log; on GKE, they always are.",
-        _MANDATORY,
         _MEDIUM,
     ),
     on_resource(
         "upgrades",
         "Clusters and nodes are upgraded, and no fee for an old version comes as a surprise.",
-        _MANDATORY,
         _MEDIUM,
     ),
     on_resource(
         "known-bad-release",
         "No release of an image, an addon or GKE is pinned that is known to do harm.",
-        _ADVISORY,
         _MEDIUM,
+        level=_ADVISORY,
     ),
     on_resource(
         "extended-channel",
         "The fee for a version whose standard support has ended is intended.",
-        _ADVISORY,
         _MEDIUM,
+        level=_ADVISORY,
     ),
     on_resource(
         "deletion-protection",
         "A production cluster is not deleted or replaced by mistake.",
-        _MANDATORY,
         _HIGH,
         {"stacks": texts(*PRODUCTION, about="Stacks whose cluster must be protected.")},
     ),
@@ -159,13 +146,11 @@ RULES: Sequence[Rule] = (
     on_resource(
         "node-identity",
         "GKE nodes use their own service account, and pods can have separate ones.",
-        _MANDATORY,
         _HIGH,
     ),
     on_resource(
         "permissions-too-broad",
         "No role or policy grants more than its holder needs.",
-        _MANDATORY,
         _CRITICAL,
         {key: schema for part in parts("PERMISSIONS_TOO_BROAD") for key, schema in part.items()},
     ),
@@ -173,19 +158,15 @@ RULES: Sequence[Rule] = (
     on_resource(
         "image-pinned",
         workloads.image,
-        _MANDATORY,
         _MEDIUM,
         {"stacks": texts(about="Stacks whose images must be pinned by digest.")},
     ),
-    on_resource("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
-    on_resource("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
-    on_resource(
-        "pod-security-baseline", pod_security.baseline, _MANDATORY, _HIGH, {"exempt": exempt()}
-    ),
+    on_resource("gpu-limits", workloads.gpu_limits, _MEDIUM),
+    on_resource("gpu-all", workloads.all_gpus, _MEDIUM, level=_ADVISORY),
+    on_resource("pod-security-baseline", pod_security.baseline, _HIGH, {"exempt": exempt()}),
     on_resource(
         "pod-security-restricted",
         pod_security.restricted,
-        _MANDATORY,
         _MEDIUM,
         {
             "stacks": texts(about="Stacks whose pods keep the standard `restricted`."),
@@ -195,7 +176,6 @@ RULES: Sequence[Rule] = (
     on_resource(
         "namespace-enforces",
         pod_security.namespaces,
-        _MANDATORY,
         _MEDIUM,
         {
             "privileged": texts(
@@ -206,7 +186,6 @@ RULES: Sequence[Rule] = (
     on_resource(
         "host-paths",
         host_paths.host_paths,
-        _MANDATORY,
         _HIGH,
         {
             "paths": texts(about="Directories of the node that pods may mount as well."),
@@ -216,29 +195,27 @@ RULES: Sequence[Rule] = (
     on_resource(
         "rbac-too-broad",
         rbac.rbac,
-        _MANDATORY,
         _CRITICAL,
         {"roles": texts("cluster-admin", about="Patterns of roles that are never bound.")},
     ),
-    on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
+    on_resource("explicit-provider", workloads.explicit_provider, _HIGH),
     on_resource(
         "kubeconfig-credentials",
         workloads.kubeconfig,
-        _MANDATORY,
         _HIGH,
         {"commands": texts(about="Additional commands that a kubeconfig may run to sign in.")},
     ),
     # The whole stack
-    on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
-    on_stack("autoscaler-tags", eks_pools.autoscaler_tags, _MANDATORY, _HIGH),
-    on_stack("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
-    on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
-    on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
-    on_stack(RULE, stacks.ceiling, _MANDATORY, _HIGH, _CEILING),
-    on_stack(UNCONFIRMED, stacks.confirmed, _ADVISORY, _MEDIUM, _CEILING, reads=RULE),
-    on_stack("price-known", stacks.priced, _ADVISORY, _MEDIUM),
+    on_stack("gpu-toleration", stacks.tolerations, _HIGH),
+    on_stack("autoscaler-tags", eks_pools.autoscaler_tags, _HIGH),
+    on_stack("one-driver", stacks.one_driver, _HIGH),
+    on_stack("one-device-plugin", stacks.one_device_plugin, _HIGH),
+    on_stack("gpu-software", stacks.gpu_software, _HIGH, level=_ADVISORY),
+    on_stack(RULE, stacks.ceiling, _HIGH, _CEILING),
+    on_stack(UNCONFIRMED, stacks.confirmed, _MEDIUM, _CEILING, reads=RULE, level=_ADVISORY),
+    on_stack("price-known", stacks.priced, _MEDIUM, level=_ADVISORY),
 )
-"""Every rule of the pack."""
+"""Every rule of the pack, mandatory unless it says otherwise."""
 
 
 def policies(given: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
