@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from .kubernetes import al2023_day
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRelease:
@@ -108,7 +110,6 @@ BAD_RELEASES: Final = (
     ),
 )
 
-_AL2023 = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-([0-9]{8})")
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+)|-.*)?")
 
 
@@ -120,12 +121,6 @@ def harm(of: str, release: str | None) -> BadRelease | None:
             if bad.of == of and _order(of, bad.since) <= at < _order(of, bad.until):
                 return bad
     return None
-
-
-def al2023_day(release: str | None) -> str:
-    """The day of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for others."""
-    match = _AL2023.fullmatch(release or "")
-    return match[1] if match else ""
 
 
 def _order(of: str, release: str) -> tuple[int, ...]:

@@ -12,7 +12,6 @@ from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .bad_releases import al2023_day
 from .eks_instances import CPU_INSTANCE_TYPE as CPU_INSTANCE_TYPE
 from .eks_instances import CPU_INSTANCE_TYPES as CPU_INSTANCE_TYPES
 from .eks_instances import INSTANCE_TYPES as INSTANCE_TYPES
@@ -20,7 +19,7 @@ from .eks_instances import LOCATED_FAMILIES as LOCATED_FAMILIES
 from .eks_instances import Arch as Arch
 from .eks_instances import InstanceType as InstanceType
 from .images import CLUSTER_AUTOSCALER_VERSIONS as CLUSTER_AUTOSCALER_VERSIONS
-from .kubernetes import minor_of
+from .kubernetes import al2023_day, minor_of
 from .spelling import nearest
 
 CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
@@ -311,6 +310,12 @@ def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | 
 def instance_type(name: str) -> InstanceType | None:
     """The instance type with this name, with or without GPUs; None if it is not listed."""
     return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
+
+
+def arch_of(name: str) -> Arch:
+    """The architecture of an instance type; amd64 if the type is not listed."""
+    instance = instance_type(name)
+    return "amd64" if instance is None else instance.arch
 
 
 _SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(

@@ -252,6 +252,12 @@ def minor_of(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))
 
 
+def al2023_day(release: str | None) -> str:
+    """The day of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for others."""
+    match = re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+-([0-9]{8})", release or "")
+    return match[1] if match else ""
+
+
 def invalid_dns_label(name: str) -> str | None:
     """Why this is not a valid DNS-1123 label (name of a service, namespace, container), or None."""
     if len(name) > 63:

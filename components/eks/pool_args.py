@@ -11,7 +11,7 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..catalog import room
 from ..catalog.accelerators import GPUS
-from ..catalog.bad_releases import al2023_day, harm
+from ..catalog.bad_releases import harm
 from ..cluster import (
     GPU_TAINT,
     NOT_SHARED,
@@ -1151,7 +1151,7 @@ class EksGpuNodeGroupArgs(Checked):
     @property
     def _image_day(self) -> str:
         """The day of a pinned AL2023 image; empty without one."""
-        return al2023_day(self.release_version) if self.os == "al2023" else ""
+        return names.al2023_day(self.release_version) if self.os == "al2023" else ""
 
     @property
     def _images_on_disks(self) -> bool:

@@ -7,7 +7,6 @@ import pulumi
 
 from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
-from ..catalog.bad_releases import al2023_day
 from ..lifecycle.prefix import hook
 from ..scalers import Scaler
 from ..schema.refusal import refuse
@@ -43,7 +42,7 @@ def check_release(path: str, before: str | None, release: str | None) -> None:
 def _is_older(release: str, before: str) -> bool:
     """Whether both are releases of the same images, and `release` is the older one. Images of
     another Kubernetes minor are checked with `version`."""
-    new_day, old_day = al2023_day(release), al2023_day(before)
+    new_day, old_day = names.al2023_day(release), names.al2023_day(before)
     if new_day and old_day:
         return names.minor_of(release) == names.minor_of(before) and new_day < old_day
     new, old = _BOTTLEROCKET.fullmatch(release), _BOTTLEROCKET.fullmatch(before)
@@ -54,7 +53,7 @@ def _is_older(release: str, before: str) -> bool:
 
 def old_toolkit(path: str, release: str | None) -> str | None:
     """The warning about a node group whose image does not start GPU pods; None if it does."""
-    if not "" < al2023_day(release) < catalog.TOOLKIT_SINCE:
+    if not "" < names.al2023_day(release) < catalog.TOOLKIT_SINCE:
         return None
     return (
         f"{path}: its nodes have the image {release}, whose NVIDIA toolkit is older than 1.18: "
@@ -63,15 +62,13 @@ def old_toolkit(path: str, release: str | None) -> str | None:
     )
 
 
-def check_version(
-    path: str, change: pulumi.ResourceHookArgs, *, key: str = "cluster.version", ahead: bool = True
-) -> None:
+def check_version(path: str, change: pulumi.ResourceHookArgs, *, ahead: bool = True) -> None:
     """Raises ValueError if an update would return what runs to an earlier Kubernetes version, or,
     unless it may be `ahead` by any number, raise it by more than one minor.
 
     What runs is what the state has as an output: after a refresh, also that of an upgrade or
     rollback by somebody else. EKS takes the previous minor for seven days.
-    `path` names what runs, `key` the setting.
+    `path` names what runs.
     https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
     https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
     """
@@ -81,12 +78,12 @@ def check_version(
         return
     major, minor = names.minor_of(before)
     if names.minor_of(version) < (major, minor):
-        raise refuse(key)(
+        raise refuse("cluster.version")(
             f"{version} is older than {before}, which {path} runs, and EKS would roll it back",
             remedy=f'set "{before}", or, if it has been rolled back already, pulumi up --refresh',
         )
     if not ahead and names.minor_of(version) > (major, minor + 1):
-        raise refuse(key)(
+        raise refuse("cluster.version")(
             f"{version} is more than one minor after {before}, which {path} runs, and EKS "
             f'upgrades by one at a time; set "{major}.{minor + 1}", or, if it has been '
             "upgraded since, pulumi up --refresh"
