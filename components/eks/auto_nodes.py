@@ -48,13 +48,12 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
 
 def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:
     """The nodes of a pool without GPUs."""
-    instance = catalog.instance_type(args.instance_types[0])
     return Nodes(
         pool=args.pool(name),
         class_kind="NodeClass",
         class_spec=_spec(site, places, args.disk_size_gb),
         instance_types=args.instance_types,
-        arch="amd64" if instance is None else instance.arch,
+        arch=catalog.arch_of(args.instance_types[0]),
         capacity_types=["spot" if args.spot else "on-demand"],
         removal=_removal(EksPoolKarpenterArgs()),
         drifted=_DRIFTED,

@@ -203,7 +203,6 @@ class EksCluster(pulumi.ComponentResource):
     def _access(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
         """Gives all admins and users access; returns the resources that give it to the admins."""
         options = pulumi.ResourceOptions(parent=self, deleted_with=self.control_plane)
-        policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
 
         # With other scalers, system nodes start first, which takes longer than this delay.
@@ -222,7 +221,7 @@ class EksCluster(pulumi.ComponentResource):
                     f"{name}-{account_and_path}",
                     cluster_name=self.control_plane.name,
                     principal_arn=entry.principal_arn,
-                    policy_arn=f"{policies}/AmazonEKSClusterAdminPolicy",
+                    policy_arn=regions.access_policy(region, "AmazonEKSClusterAdminPolicy"),
                     access_scope={"type": "cluster"},
                     opts=pulumi.ResourceOptions.merge(
                         options, pulumi.ResourceOptions(hooks=effective)

@@ -128,7 +128,7 @@ class EksSystemPoolArgs(Checked):
 
     @rule
     def _check_arch(self) -> None:
-        if len({self._arch(name) for name in self.instance_types}) > 1:
+        if len({catalog.arch_of(name) for name in self.instance_types}) > 1:
             raise refuse("instanceTypes")(
                 f"{', '.join(self.instance_types)} have different architectures, and an image "
                 "supports only one; list types of one architecture"
@@ -141,12 +141,7 @@ class EksSystemPoolArgs(Checked):
     @property
     def ami_type(self) -> str:
         """Amazon Linux 2023 without a GPU driver, for the instance types' architecture."""
-        return catalog.ami_type("al2023", self._arch(self.instance_types[0]), gpu=False)
-
-    @staticmethod
-    def _arch(name: str) -> catalog.Arch:
-        instance = catalog.instance_type(name)
-        return "amd64" if instance is None else instance.arch
+        return catalog.ami_type("al2023", catalog.arch_of(self.instance_types[0]), gpu=False)
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:

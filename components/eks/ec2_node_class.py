@@ -158,7 +158,6 @@ def _plain(
     places: Sequence[str],
     site: Site,
 ) -> Nodes:
-    instance = catalog.instance_type(instance_types[0])
     return Nodes(
         pool=pool,
         class_kind="EC2NodeClass",
@@ -169,7 +168,7 @@ def _plain(
             "metadataOptions": _metadata_options(1),
         },
         instance_types=instance_types,
-        arch="amd64" if instance is None else instance.arch,
+        arch=catalog.arch_of(instance_types[0]),
         capacity_types=["spot" if spot else "on-demand"],
     )
 

@@ -121,13 +121,12 @@ class EksExistingCluster(pulumi.ComponentResource):
         )
         self.before_nodes = [*self.node_role.grants, entry]
         if auto:
-            policies = f"arn:{regions.partition(provider.region)}:eks::aws:cluster-access-policy"
             self.before_nodes.append(
                 aws.eks.AccessPolicyAssociation(
                     f"{name}-gpu-nodes",
                     cluster_name=self.name,
                     principal_arn=entry.principal_arn,
-                    policy_arn=f"{policies}/AmazonEKSAutoNodePolicy",
+                    policy_arn=regions.access_policy(provider.region, "AmazonEKSAutoNodePolicy"),
                     access_scope={"type": "cluster"},
                     opts=child,
                 )

@@ -81,9 +81,7 @@ def pod_trust(cluster: str, *, namespace: str, service_account: str) -> Statemen
     https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
     """
     return {
-        "Effect": "Allow",
-        "Principal": {"Service": "pods.eks.amazonaws.com"},
-        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        **service_trust("pods.eks.amazonaws.com", "sts:TagSession"),
         "Condition": {
             "StringEquals": {
                 "aws:RequestTag/eks-cluster-name": cluster,

@@ -40,6 +40,11 @@ def managed_policy(region: str, name: str) -> str:
     return f"arn:{partition(region)}:iam::aws:policy/{name}"
 
 
+def access_policy(region: str, name: str) -> str:
+    """The ARN of an access policy of EKS."""
+    return f"arn:{partition(region)}:eks::aws:cluster-access-policy/{name}"
+
+
 def endpoint_service(region: str, service: str) -> str:
     """A service's name for VPC endpoints; in China, most names have another form (eksctl
     pkg/cfn/builder/vpc_endpoint.go, 2026-11-24)."""

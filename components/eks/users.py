@@ -20,7 +20,6 @@ def declare_users(
 ) -> None:
     """An access entry for each principal, and what EKS itself allows its groups. `tags`: those of
     the entries."""
-    policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
     for arn, user in entries(users).items():
         entry = aws.eks.AccessEntry(
             f"{name}-{user.name}",
@@ -37,7 +36,7 @@ def declare_users(
                 f"{name}-{user.name}-{policy}",
                 cluster_name=cluster_name,
                 principal_arn=entry.principal_arn,
-                policy_arn=f"{policies}/{policy}",
+                policy_arn=regions.access_policy(region, policy),
                 access_scope={"type": "namespace", "namespaces": namespaces}
                 if namespaces
                 else {"type": "cluster"},

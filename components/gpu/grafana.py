@@ -7,6 +7,7 @@ from ..catalog import charts_and_alerts
 from ..catalog.charts_and_alerts import GROUPINGS, Grouping, Measure, Unit
 from ..catalog.metrics import Source
 
+_SOURCE: Source = "exporter"
 _UNITS: Mapping[Unit, str] = {
     "%": "percent",
     "MiB": "mbytes",
@@ -26,7 +27,7 @@ _WIDTH, _HEIGHT = 8, 8
 """Node, pod and GPU are next to each other in Grafana's 24 columns."""
 
 
-def dashboard(title: str, source: Source) -> dict[str, Any]:
+def dashboard(title: str) -> dict[str, Any]:
     """Grafana's dashboard model: one row per measure, by node, by pod and by GPU."""
     return {
         "uid": "gpus",
@@ -45,15 +46,15 @@ def dashboard(title: str, source: Source) -> dict[str, Any]:
         },
         "panels": [
             _panel(measure, grouping, row, column)
-            for row, measure in enumerate(charts_and_alerts.measures(source))
+            for row, measure in enumerate(charts_and_alerts.measures(_SOURCE))
             for column, grouping in enumerate(GROUPINGS)
         ],
     }
 
 
-def rules(source: Source) -> dict[str, Any]:
+def rules() -> dict[str, Any]:
     """A Prometheus rules file, which is also the spec of a PrometheusRule."""
-    return {"groups": [{"name": "gpu", "rules": list(_rules(source))}]}
+    return {"groups": [{"name": "gpu", "rules": list(_rules())}]}
 
 
 def _variable(name: str, query: str) -> dict[str, Any]:
@@ -90,8 +91,8 @@ def _panel(measure: Measure, grouping: Grouping, row: int, column: int) -> dict[
     }
 
 
-def _rules(source: Source) -> Iterator[dict[str, Any]]:
-    for alert in charts_and_alerts.alerts(source):
+def _rules() -> Iterator[dict[str, Any]]:
+    for alert in charts_and_alerts.alerts(_SOURCE):
         where = "GPU {{ $labels.gpu }} of {{ $labels.Hostname }}"
         yield {
             "alert": alert.name,

@@ -49,12 +49,12 @@ class GpuMonitoring(pulumi.ComponentResource):
                 # The Grafana chart's sidecar loads every ConfigMap with this label.
                 "labels": {"grafana_dashboard": "1"},
             },
-            data={"gpus.json": _json(grafana.dashboard(f"GPUs of {cluster}", "exporter"))},
+            data={"gpus.json": _json(grafana.dashboard(f"GPUs of {cluster}"))},
             opts=options,
         )
 
     def _warn(self, args: MonitoringArgs, options: pulumi.ResourceOptions) -> None:
-        rules = grafana.rules("exporter")
+        rules = grafana.rules()
         if args.prometheus_operator:
             kubernetes.apiextensions.CustomResource(
                 _RULES,

@@ -59,9 +59,9 @@ def queries() -> Iterator[tuple[str, bool]]:
             yield charts_and_alerts.query(measure, grouping, GOOGLE), True
     for alert in ALERTS:
         yield alert.expression(GOOGLE), True
-    for panel in grafana.dashboard("GPUs", "exporter")["panels"]:
+    for panel in grafana.dashboard("GPUs")["panels"]:
         yield panel["targets"][0]["expr"], False
-    for rule in grafana.rules("exporter")["groups"][0]["rules"]:
+    for rule in grafana.rules()["groups"][0]["rules"]:
         yield rule["expr"], False
 
 
@@ -181,7 +181,7 @@ def test_the_table_s_rows_are_rows_of_the_pinned_version() -> None:
 
 def test_the_grafana_dashboard_is_a_grid_without_overlaps() -> None:
     """Three panels side by side for each measure, each with an id of its own."""
-    panels = grafana.dashboard("GPUs", "exporter")["panels"]
+    panels = grafana.dashboard("GPUs")["panels"]
     assert len(panels) == 3 * len(MEASURES)
     assert len({panel["id"] for panel in panels}) == len(panels)
     places = {json.dumps(panel["gridPos"], sort_keys=True) for panel in panels}
