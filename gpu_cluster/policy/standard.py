@@ -42,7 +42,7 @@ Found = Iterator[str]
 """The violations, each a predicate of the pod: `sets hostPID`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Control:
     """One control of the standard."""
 
@@ -185,54 +185,48 @@ def _contexts(field: str) -> tuple[str, str]:
     return f"securityContext.{field}", f"containers[*].securityContext.{field}"
 
 
-def _control(
-    identity: str, title: str, level: Level, allowed: str, judge: Callable[[Pods], Found]
-) -> Control:
-    return Control(id=identity, title=title, level=level, allowed=allowed, judge=judge)
-
-
 CONTROLS: Sequence[Control] = (
-    _control("hostProcess", "HostProcess", "baseline", "false or not set",
-             _only(None, False, paths=_contexts("windowsOptions.hostProcess"))),
-    _control("hostNamespaces", "Host Namespaces", "baseline",
-             "hostNetwork, hostPID and hostIPC false or not set",
-             _only(None, False, paths=("hostNetwork", "hostPID", "hostIPC"))),
-    _control("privileged", "Privileged Containers", "baseline", "false or not set",
-             _only(None, False, paths=("containers[*].securityContext.privileged",))),
-    _control("capabilities", "Capabilities", "baseline",
-             f"to add: {', '.join(_DEFAULT_CAPABILITIES)}", _added(*_DEFAULT_CAPABILITIES)),
-    _control("hostPorts", "Host Ports", "baseline", "0 or not set",
-             _only(None, 0, paths=("containers[*].ports[*].hostPort",))),
-    _control("hostProbes", "Host Probes / Lifecycle Hooks", "baseline", "empty or not set",
-             _only(*_UNSET, paths=tuple(f"containers[*].{handler}.{action}.host"
-                                        for handler in _HANDLERS
-                                        for action in ("httpGet", "tcpSocket")))),
-    _control("appArmor", "AppArmor", "baseline",
-             "RuntimeDefault, Localhost or not set; as annotations runtime/default, localhost/*",
-             _app_armor),
-    _control("seLinux", "SELinux", "baseline",
-             f"type {', '.join(str(kind) for kind in _SELINUX_TYPES if kind)} or not set; no user, "
-             "no role",
-             lambda pods: (line for part, allowed in (("type", _SELINUX_TYPES), ("user", _UNSET),
-                                                      ("role", _UNSET))
-                           for line in _only(*allowed,
-                                             paths=_contexts(f"seLinuxOptions.{part}"))(pods))),
-    _control("procMount", "/proc Mount Type", "baseline",
-             "Default or not set, unless hostUsers is false", _proc_mount),
-    _control("seccomp", "Seccomp", "baseline", "RuntimeDefault, Localhost or not set",
-             _only(None, *_PROFILES, paths=_contexts("seccompProfile.type"))),
-    _control("sysctls", "Sysctls", "baseline", ", ".join(_SYSCTLS),
-             _only(None, *_SYSCTLS, paths=("securityContext.sysctls[*].name",))),
-    _control("volumeTypes", "Volume Types", "restricted", ", ".join(_VOLUMES), _volume_types),
-    _control("allowPrivilegeEscalation", "Privilege Escalation", "restricted", "false",
-             _no_escalation),
-    _control("runAsNonRoot", "Running as Non-root", "restricted",
-             "true, unless hostUsers is false", _non_root),
-    _control("runAsUser", "Running as Non-root user", "restricted",
-             "not 0, unless hostUsers is false", _no_root_user),
-    _control("seccompRestricted", "Seccomp", "restricted", "RuntimeDefault or Localhost",
-             _required("securityContext.seccompProfile.type", *_PROFILES)),
-    _control("capabilitiesRestricted", "Capabilities", "restricted",
-             "drop ALL; to add: NET_BIND_SERVICE", _drops_all),
+    Control("hostProcess", "HostProcess", "baseline", "false or not set",
+            _only(None, False, paths=_contexts("windowsOptions.hostProcess"))),
+    Control("hostNamespaces", "Host Namespaces", "baseline",
+            "hostNetwork, hostPID and hostIPC false or not set",
+            _only(None, False, paths=("hostNetwork", "hostPID", "hostIPC"))),
+    Control("privileged", "Privileged Containers", "baseline", "false or not set",
+            _only(None, False, paths=("containers[*].securityContext.privileged",))),
+    Control("capabilities", "Capabilities", "baseline",
+            f"to add: {', '.join(_DEFAULT_CAPABILITIES)}", _added(*_DEFAULT_CAPABILITIES)),
+    Control("hostPorts", "Host Ports", "baseline", "0 or not set",
+            _only(None, 0, paths=("containers[*].ports[*].hostPort",))),
+    Control("hostProbes", "Host Probes / Lifecycle Hooks", "baseline", "empty or not set",
+            _only(*_UNSET, paths=tuple(f"containers[*].{handler}.{action}.host"
+                                       for handler in _HANDLERS
+                                       for action in ("httpGet", "tcpSocket")))),
+    Control("appArmor", "AppArmor", "baseline",
+            "RuntimeDefault, Localhost or not set; as annotations runtime/default, localhost/*",
+            _app_armor),
+    Control("seLinux", "SELinux", "baseline",
+            f"type {', '.join(str(kind) for kind in _SELINUX_TYPES if kind)} or not set; no user, "
+            "no role",
+            lambda pods: (line for part, allowed in (("type", _SELINUX_TYPES), ("user", _UNSET),
+                                                     ("role", _UNSET))
+                          for line in _only(*allowed,
+                                            paths=_contexts(f"seLinuxOptions.{part}"))(pods))),
+    Control("procMount", "/proc Mount Type", "baseline",
+            "Default or not set, unless hostUsers is false", _proc_mount),
+    Control("seccomp", "Seccomp", "baseline", "RuntimeDefault, Localhost or not set",
+            _only(None, *_PROFILES, paths=_contexts("seccompProfile.type"))),
+    Control("sysctls", "Sysctls", "baseline", ", ".join(_SYSCTLS),
+            _only(None, *_SYSCTLS, paths=("securityContext.sysctls[*].name",))),
+    Control("volumeTypes", "Volume Types", "restricted", ", ".join(_VOLUMES), _volume_types),
+    Control("allowPrivilegeEscalation", "Privilege Escalation", "restricted", "false",
+            _no_escalation),
+    Control("runAsNonRoot", "Running as Non-root", "restricted",
+            "true, unless hostUsers is false", _non_root),
+    Control("runAsUser", "Running as Non-root user", "restricted",
+            "not 0, unless hostUsers is false", _no_root_user),
+    Control("seccompRestricted", "Seccomp", "restricted", "RuntimeDefault or Localhost",
+            _required("securityContext.seccompProfile.type", *_PROFILES)),
+    Control("capabilitiesRestricted", "Capabilities", "restricted",
+            "drop ALL; to add: NET_BIND_SERVICE", _drops_all),
 )  # fmt: skip
 """The standard's table."""
