@@ -8,7 +8,6 @@ import json
 import re
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 from ..schema.on_change import Refusal, Verdict, kept
 from .fallback_args import part_names
@@ -26,13 +25,11 @@ def bought(old: str, new: str) -> Verdict:
 def _parts_kept(old: str, new: str, *, groups: bool) -> Verdict:
     """Whether the new order of `fallback` has all node groups or NodePools of the old one."""
     # Not decoded: the state may name what is refused by now.
-    orders = (json.loads(text, object_hook=_entry) for text in (old, new))
+    orders = (
+        json.loads(text, object_hook=lambda entry: SimpleNamespace(**entry)) for text in (old, new)
+    )
     before, after = ({*part_names("pool", order, groups=groups)} for order in orders)
     return None if before <= after else "GPU pool"
-
-
-def _entry(values: dict[str, Any]) -> SimpleNamespace:
-    return SimpleNamespace(**values)
 
 
 node_groups_kept = partial(_parts_kept, groups=True)

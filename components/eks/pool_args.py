@@ -708,7 +708,7 @@ class EksGpuNodeGroupArgs(Checked):
                 yield refuse(key, values[key])(
                     f"is not possible with cluster.scaler {scaler}",
                     allowed=allowed,
-                    remedy=f"lower it, or set cluster.scaler: {_without(scaler, key)}",
+                    remedy=f"lower it, or set cluster.scaler: {_without(key)}",
                 )
 
     def gpu_pool(self, name: str, scaler: Scaler = "cluster-autoscaler") -> GpuPool:
@@ -1290,7 +1290,7 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
 
-def _without(scaler: str, key: str) -> str:
+def _without(key: str) -> str:
     """The scalers that allow more of a setting."""
     return " or ".join(
         other for other in get_args(Scaler) if key not in _POSSIBLE_WITH.get(other, {})
