@@ -122,8 +122,10 @@ def test_a_retired_accelerator_names_a_current_replacement() -> None:
     assert [row.name for row in ACCELERATORS if row.retired] == ["nvidia-tesla-k80"]
     for row in ACCELERATORS:
         assert (row.replacement is not None) == row.retired, row.name
+        assert bool(row.retired_since) == row.retired, row.name
         if row.replacement is not None:
             assert gke.ACCELERATORS[row.replacement].status == "current"
+            assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", row.retired_since or "")
     assert gke.ACCELERATORS["nvidia-tesla-k80"].replacement == "nvidia-tesla-t4"
 
 
@@ -574,16 +576,6 @@ def test_every_region_with_gpus_is_a_known_region(region: str) -> None:
 def test_a_misspelt_location_is_told_from_a_new_one(written: str, meant: str | None) -> None:
     """A known name with another number may have opened since; what is like nothing is left."""
     assert gke.meant_location(written) == meant
-
-
-@pytest.mark.parametrize("name", gke.ACCELERATORS)
-def test_a_retired_accelerator_has_a_day_and_a_successor(name: str) -> None:
-    """And no other has either."""
-    gpu_model = gke.ACCELERATORS[name]
-    assert bool(gpu_model.retired_since) is bool(gpu_model.replacement) is gpu_model.retired
-    if gpu_model.replacement:
-        assert not gke.ACCELERATORS[gpu_model.replacement].retired
-        assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", gpu_model.retired_since or "")
 
 
 @pytest.mark.parametrize("machine", ["c3-standard-192-metal", "z3-highmem-192-highlssd-metal"])

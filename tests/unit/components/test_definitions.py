@@ -117,11 +117,3 @@ def test_a_list_told_apart_by_keys_has_them(name: definitions.Source) -> None:
     assert keyed
     for each in keyed:
         assert set(each["x_kubernetes_list_map_keys"]) <= set(each["items"]["properties"])
-
-
-def test_the_licence_travels_with_the_definitions() -> None:
-    """Section 4 of the Apache License: its text, and a word of what was changed."""
-    licence = (pinned.FOLDER / "LICENSE-APACHE").read_text()
-    assert "Version 2.0, January 2004" in licence
-    assert (pinned.FOLDER.parents[1] / "LICENSE").read_text() == licence
-    assert "Changed by" in (pinned.FOLDER / "NOTICE").read_text()

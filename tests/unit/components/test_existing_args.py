@@ -264,11 +264,3 @@ def test_paths_of_a_user_are_relative_to_the_kubeconfig(tmp_path: Path, command:
     path.write_text(yaml.safe_dump(signing_in_by({"exec": {"command": "get-token"}})))
     read = json.loads(ExistingClusterArgs(name="c", kubeconfig_file=str(path)).read_kubeconfig())
     assert read["users"][0]["user"]["exec"]["command"] == "get-token"
-
-
-def test_a_kubeconfig_without_a_current_context_says_which_there_are(tmp_path: Path) -> None:
-    """And which key chooses one."""
-    path = tmp_path / "config"
-    path.write_text(yaml.safe_dump(KUBECONFIG | {"current-context": ""}))
-    with pytest.raises(ValueError, match=r"^context: is missing, .* one of lab, production$"):
-        ExistingClusterArgs(name="c", kubeconfig_file=str(path)).read_kubeconfig()

@@ -194,9 +194,12 @@ def test_the_tables_of_refusals_have_no_entry_twice() -> None:
     assert len(set(changes)) == len(changes) >= 200
 
 
-def test_settings_cannot_be_changed() -> None:
+@pytest.mark.parametrize("stack", ["dev", "train"])
+def test_settings_cannot_be_changed(stack: str) -> None:
     """Settings are frozen, and so is what they hold."""
-    read = settings.from_config(config_of("dev"))
+    read = settings.from_config(config_of(stack))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read.own.pools = {}  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
         read.platform = "other"  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -111,6 +111,10 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
     notice = (ROOT / "NOTICE").read_text()
     for path in re.findall(r"(?:components|gpu_cluster)/[\w/.-]*\w", notice):
         assert (ROOT / path).exists(), path
-    text = (ROOT / "components" / "crds" / "LICENSE-APACHE").read_text()
+    folder = ROOT / "components" / "crds"
+    text = (folder / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text
+    assert (ROOT / "LICENSE").read_text() == text
     assert "components/crds/LICENSE-APACHE" in notice
+    # Section 4 of the Apache License: a word of what was changed.
+    assert "Changed by" in (folder / "NOTICE").read_text()

@@ -145,16 +145,6 @@ def test_only_settings_read_the_config() -> None:
             assert "pulumi.Config(" not in path.read_text()
 
 
-def test_system_calls_of_linux_stand_in_one_file() -> None:
-    """Beside a real node's namespaces, which are a program of their own."""
-    found = {
-        path.relative_to(ROOT).as_posix()
-        for path in sources()
-        if re.search(r"prctl\(|SECCOMP", path.read_text())
-    }
-    assert found == {"gpu_cluster/tools/linux.py", "gpu_cluster/rehearsal/gpu_node/namespaces.py"}
-
-
 BY_PROCESS_ID = {
     "gpu_cluster/rehearsal/lock.py:_signal": "the lock names the holder's namespace",
     "gpu_cluster/rehearsal/engine/fork_server.py:_obey": "this process",
@@ -216,52 +206,9 @@ def test_what_a_rehearsal_starts_gets_its_environment_from_one_list() -> None:
     assert inherits == set(WITH_THE_USERS_ENVIRONMENT)
 
 
-DOORS = {
-    "__main__.py": "the Pulumi program",
-    "gpu_cluster/cli/__main__.py": "gpu-cluster where the package is not installed",
-    "gpu_cluster/__main__.py": "the component package, which the engine starts",
-    "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
-    "examples/consumer/__main__.py": "a Pulumi program",
-    "examples/own-program/__main__.py": "a Pulumi program",
-    "examples/own-vpc/__main__.py": "a Pulumi program",
-    "examples/training/train.py": "what a training job runs",
-    "policy/__main__.py": "the policy pack",
-    "quality/__main__.py": "maintains the project itself",
-    "quality/bench/gpu/__main__.py": "runs on a machine with a GPU, alone",
-    "gpu_cluster/rehearsal/engine/fork_server.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/holder.py": "a process of the rehearsal",
-    "gpu_cluster/rehearsal/engine/proxied_plugin.py": "a process around each official plugin",
-    "gpu_cluster/stacks/definition/changed.py": "runs before anything is installed",
-    "gpu_cluster/tools/__main__.py": "runs before anything is installed",
-    "gpu_cluster/tools/checkout.py": "puts the command beside the interpreter",
-    "gpu_cluster/tools/clean.py": "runs where nothing may be installed any more",
-    "gpu_cluster/tools/definitions.py": "writes definitions of what tools build",
-    "gpu_cluster/tools/linux.py": "a process around each process of the rehearsal",
-    "gpu_cluster/tools/meanwhile.py": "runs before anything is installed",
-    "gpu_cluster/tools/nearest.py": "runs before anything is installed",
-    "gpu_cluster/tools/version.py": "runs before anything is installed",
-}
-"""What can be run beside `gpu-cluster`, and why."""
-
-
 def test_an_interpreter_s_path_is_quoted() -> None:
     """In a clone whose path has blanks, scripts and commands with the bare path do not start."""
     bare = re.compile(r"#!\{|['\"]\{sys\.executable\} -")
     files = sources(*ROOMS, "tests")
     found = {file for file in files if bare.search(file.read_text())}
     assert found == {ROOT / "gpu_cluster" / "tools" / "scripts.py"}
-
-
-def test_there_is_one_command() -> None:
-    """What people run is a sub-command of `gpu-cluster`: one help, one set of exit codes."""
-    files = [
-        ROOT / "__main__.py",
-        *sources(*ROOMS, "examples", "policy"),
-    ]
-    found = {
-        file.relative_to(ROOT).as_posix()
-        for file in files
-        if file.name == "__main__.py" or "\nif __name__ ==" in file.read_text()
-    }
-    assert found == set(DOORS)

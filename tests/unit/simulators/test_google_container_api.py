@@ -11,7 +11,6 @@ import pytest
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.simulators import cloud
 from gpu_cluster.rehearsal.simulators.cloud import Progress
-from gpu_cluster.rehearsal.simulators.google import GoogleCloud
 from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_google_apis import Google, done, network, refused
@@ -424,8 +423,3 @@ def test_v1beta1_has_more_than_v1(gke: Gke) -> None:
     wide, narrow = beta.get(name=CLUSTER).execute(), gke.clusters.get(name=CLUSTER).execute()
     assert set(wide) - set(narrow) == {"clusterTelemetry"}
     assert wide["selfLink"].startswith("https://container.googleapis.com/v1beta1/")
-
-
-def test_an_empty_cloud_has_no_clusters() -> None:
-    """So that a rehearsal begins with nothing."""
-    assert GoogleCloud(control_plane=Plane()).node_groups() == []
