@@ -214,19 +214,23 @@ def _differs(start: Config, other: Config) -> bool:
 
 
 def effects(
-    platform: str, setting: Setting, most: int = 20
+    platform: str, setting: Setting, most: int = 20, *, one: bool = False
 ) -> tuple[set[str], Sequence[str], Sequence[Any]]:
     """The inputs that the setting changes, in which of those that its field names it does not show,
     and which choices of its type change nothing.
 
     A choice does where some other value in its place declares something else. Gives up after
-    `most` pairs that show nothing new.
+    `most` pairs that show nothing new. `one`: whether one of those inputs is enough, since others
+    may be another platform's.
     """
     unseen, pending = [*sent(setting)], {str(choice) for choice in keys.choices(setting.kind)}
     seen, fruitless = set[str](), 0
 
+    def missing() -> bool:
+        return bool(unseen) and not (one and len(unseen) < len(sent(setting)))
+
     def wanted(given: set[str]) -> bool:
-        return bool(not seen or unseen or pending & given)
+        return bool(not seen or missing() or pending & given)
 
     for start, other, given in pairs(platform, setting, wanted):
         difference = inputs(start) ^ inputs(other)
@@ -237,7 +241,7 @@ def effects(
             unseen = [each for each in unseen if each not in shown]
         else:
             fruitless += 1
-        if (seen and not unseen and not pending) or fruitless == most:
+        if (seen and not missing() and not pending) or fruitless == most:
             break
     return seen, unseen, sorted(pending)
 
