@@ -5,7 +5,7 @@ import contextvars
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -208,7 +208,7 @@ class Answers(pulumi.runtime.Mocks):
         raise AssertionError(f"the program called {args.token}: a preview would need the network")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recording:
     """What a program registered, in order, and the stack outputs that it exported."""
 
@@ -224,13 +224,17 @@ class Recording:
         (found,) = [resource for resource in self.of(type_token) if name in (None, resource.name)]
         return found
 
+    @cached_property
+    def _direct(self) -> Mapping[str, list[str]]:
+        """The key of each resource -> the keys of what it waits for itself."""
+        return {each.key: [*each.behind(), *each.above()] for each in self.resources}
+
     def before(self, resource: Registration) -> frozenset[str]:
         """`type::name` of all that must stand before the resource, and are deleted after it."""
-        direct = {each.key: [*each.behind(), *each.above()] for each in self.resources}
         seen: set[str] = set()
         waiting = [resource.key]
         while waiting:
-            new = set(direct.get(waiting.pop(), ())) - seen
+            new = set(self._direct.get(waiting.pop(), ())) - seen
             seen |= new
             waiting += new
         return frozenset(seen)

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.components.eks_stack import OUTPUTS
-from tests.components.recording import record
-from tests.program.environments import as_engine_config, run_program, values_of, with_changes
+from tests.program.environments import recorded, values_of, with_changes
 
 GPU_GROUP = "aws:eks/nodeGroup:NodeGroup::train-gpu"
 SYSTEM_GROUP = "aws:eks/nodeGroup:NodeGroup::k8s-ml-system"
@@ -22,7 +20,7 @@ def outlived_by() -> dict[str, frozenset[str]]:
 
 def _outlived_by(values: dict[str, Any]) -> dict[str, frozenset[str]]:
     """Resource -> all that must stand before it, and is deleted after it; `type::name` each."""
-    recording = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
+    recording = recorded(values)
     return {resource.key: recording.before(resource) for resource in recording.resources}
 
 

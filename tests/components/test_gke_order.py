@@ -2,37 +2,25 @@
 
 import pytest
 
-from tests.components.recording import Recording, record
-from tests.program.environments import config_of, run_program
+from tests.components.recording import Recording
+from tests.program.environments import recorded, values_of
 
 SYSTEM_POOL = "gcp:container/nodePool:NodePool::k8s-ml-system"
-OUTPUTS = {
-    "gcp:container/cluster:Cluster": {
-        "endpoint": "192.0.2.1",
-        "masterAuth": {"clusterCaCertificate": "Q0E="},
-    }
-}
 
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
     """An environment with a driver installer, monitoring and a job."""
-    return record(run_program, config=config_of("train-gke"), outputs=OUTPUTS)
-
-
-def waiting(recording: Recording) -> set[tuple[str, str]]:
-    """Type and name of what waits for the pool of CPU nodes, and is made in the cluster."""
-    return {
-        (resource.type, resource.name)
-        for resource in recording.resources
-        if resource.custom and any(urn.endswith(SYSTEM_POOL) for urn in resource.depends_on)
-    }
+    return recorded(values_of("train-gke"))
 
 
 def test_only_kinds_that_gke_brings_wait_for_the_cpu_nodes(recording: Recording) -> None:
     """A GPU node starts beside them; only the webhook of GKE's own kinds needs one to run on."""
-    kinds = {kind for kind, _ in waiting(recording)}
-    assert kinds == {"kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"}
+    assert {
+        resource.type
+        for resource in recording.resources
+        if resource.custom and any(urn.endswith(SYSTEM_POOL) for urn in resource.depends_on)
+    } == {"kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"}
 
 
 def test_every_object_waits_for_the_cluster(recording: Recording) -> None:

@@ -107,7 +107,7 @@ def test_a_kubeconfig_of_this_stack_holds_no_token(update: Recording, stack: str
 
 def test_a_pod_of_its_own_waits_for_the_device_plugin() -> None:
     """A kubelet that is between two plugins refuses a pod, and nobody makes that one again."""
-    found = record(run_program, config=config_of("onprem"))
+    found = recorded(values_of("onprem"))
     pods = [r for r in found.resources if r.type == "kubernetes:core/v1:Pod"]
     assert pods
     for pod in pods:

@@ -1,22 +1,14 @@
 """EBS snapshots of nodes' volumes: what EC2 refuses of node groups and of fleets."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
-from tests.simulators.aws_account import Account, account
+from tests.simulators.aws_account import Account
 
 SNAPSHOT = "snap-0123456789abcdef0"
-
-
-@pytest.fixture(scope="module")
-def ml() -> Iterator[Account]:
-    with account() as made:
-        made.cluster()
-        yield made
 
 
 def disks(**volume: Any) -> dict[str, Any]:

@@ -1,20 +1,12 @@
 """EC2's placement groups: what they refuse of node groups, of fleets, and of their deletion."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from gpu_cluster.rehearsal.simulators.aws.placement_groups import placement_refusal
-from tests.simulators.aws_account import Account, account
-
-
-@pytest.fixture(scope="module")
-def ml() -> Iterator[Account]:
-    with account() as made:
-        made.cluster()
-        yield made
+from tests.simulators.aws_account import Account
 
 
 def node_group(ml: Account, name: str, placement: str, **more: Any) -> None:
