@@ -12,13 +12,11 @@ import yaml
 from gpu_cluster.components.batch import training
 from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
 from gpu_cluster.components.batch.declare import declare_batch
-from gpu_cluster.components.batch.team_args import TeamArgs, TeamQuotaArgs, team_queues
+from gpu_cluster.components.batch.team_args import TeamArgs, team_queues
 from gpu_cluster.components.batch.training_args import TrainingArgs
 from gpu_cluster.components.catalog import images
 from gpu_cluster.components.catalog.kubernetes import BATCH_DEFINITIONS
 from gpu_cluster.components.cluster import GPU_TAINT, AllAtOnce, Cluster, GpuPool, Sharing, Taint
-from gpu_cluster.components.eks.karpenter_args import Scaler
-from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.gpu.pod_args import EnvFromArgs
 from gpu_cluster.components.gpu.prerequisites import Prerequisites
 from gpu_cluster.components.gpu.resources_args import ResourcesArgs
@@ -86,24 +84,6 @@ def test_a_flavor_is_what_brings_a_pod_to_the_pool() -> None:
     ]
 
 
-@pytest.mark.parametrize("scaler", ["cluster-autoscaler", "karpenter", "auto-mode"])
-def test_an_order_of_fallback_is_one_flavor(scaler: Scaler) -> None:
-    """Kueue chooses among flavors by quota, not by what the cloud has: one for each choice would
-    bind a job to Spot nodes that nobody can start, and keep the autoscaler from the next choice."""
-    args = EksGpuNodeGroupArgs(
-        instance_types=["g6.xlarge"], fallback=["spot", "on-demand"], max_nodes=4
-    )
-    found = args.gpu_pool("l4", scaler)
-    queues = BatchArgs(queues={"q": QueueArgs(pools=["l4"])})
-    recording = record(lambda: declared(queues, {}, cluster([found])))
-    (group,) = of(recording, "ClusterQueue", "q").inputs["spec"]["resourceGroups"]
-    assert group["flavors"] == [
-        {"name": "l4", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "4"}]}
-    ]
-    labels = of(recording, "ResourceFlavor", "l4").inputs["spec"]["nodeLabels"]
-    assert labels == {"gpu-cluster/pool": "l4"}
-
-
 def test_a_flavor_tolerates_to_the_letter_what_a_workload_does() -> None:
     """Kueue adds a toleration that a job lacks; here none, or the job would look changed."""
     _, pod = job_set(batch())
@@ -116,25 +96,6 @@ def test_a_flavor_tolerates_to_the_letter_what_a_workload_does() -> None:
     ).one("kubernetes:batch/v1:Job")
     flavor = of(batch(), "ResourceFlavor", "train").inputs["spec"]["tolerations"]
     assert flavor == pod["tolerations"] == job.inputs["spec"]["template"]["spec"]["tolerations"]
-
-
-def test_a_queue_hands_out_what_its_pools_can_have() -> None:
-    """maxNodes times a node's GPUs, or its shares of one; nothing but GPUs is counted."""
-    recording = batch()
-    (group,) = of(recording, "ClusterQueue", "q").inputs["spec"]["resourceGroups"]
-    assert group == {
-        "coveredResources": ["nvidia.com/gpu"],
-        "flavors": [
-            {"name": "train", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "32"}]},
-            {"name": "shared", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "16"}]},
-        ],
-    }
-    config = json.loads(
-        of(recording, "ConfigMap", "kueue-manager-config").inputs["data"][
-            "controller_manager_config.yaml"
-        ]
-    )
-    assert config["resources"]["excludeResourcePrefixes"] == ["cpu", "memory", "ephemeral-storage"]
 
 
 def test_a_job_without_all_of_its_pods_returns_to_its_queue() -> None:
@@ -152,60 +113,16 @@ def test_a_job_without_all_of_its_pods_returns_to_its_queue() -> None:
 
 
 def test_a_job_of_a_queued_pool_waits_for_all_of_its_nodes() -> None:
-    """Its check is for that pool's jobs only, and leaves after the queue that names it."""
-    asks = AllAtOnce(
-        provisioning_class="queued.example.com",
-        node_labels={"example.com/request": "Name"},
-        parameters={"seconds": "600"},
-    )
+    """Its check is for that pool's jobs only, and leaves after the queue that names it; what it
+    says is in `everything-gke.txt`."""
     args = BatchArgs(queues={"q": QueueArgs(pools=["waits", "train"])})
-    pools = [pool("waits", all_at_once=asks), TRAIN]
-    recording = record(lambda: declared(args, {}, cluster(pools)))
-    assert of(recording, "ProvisioningRequestConfig", "waits").inputs["spec"] == {
-        "provisioningClassName": "queued.example.com",
-        "managedResources": ["nvidia.com/gpu"],
-        "retryStrategy": {
-            "backoffLimitCount": 10,
-            "backoffBaseSeconds": 60,
-            "backoffMaxSeconds": 600,
-        },
-        "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
-        "podSetUpdates": {
-            "nodeSelector": [
-                {"key": "example.com/request", "valueFromProvisioningClassDetail": "Name"}
-            ]
-        },
-    }
-    assert of(recording, "AdmissionCheck", "waits").inputs["spec"] == {
-        "controllerName": "kueue.x-k8s.io/provisioning-request",
-        "parameters": {
-            "apiGroup": "kueue.x-k8s.io",
-            "kind": "ProvisioningRequestConfig",
-            "name": "waits",
-        },
-    }
-    queue = of(recording, "ClusterQueue", "q")
+    pools = [pool("waits", all_at_once=AllAtOnce(provisioning_class="c")), TRAIN]
+    queue = of(record(lambda: declared(args, {}, cluster(pools))), "ClusterQueue", "q")
     assert queue.inputs["spec"]["admissionChecksStrategy"] == {
         "admissionChecks": [{"name": "waits", "onFlavors": ["waits"]}]
     }
     assert any(urn.endswith("::check-waits") for urn in queue.depends_on)
     assert "admissionChecksStrategy" not in of(batch(), "ClusterQueue", "q").inputs["spec"]
-
-
-@pytest.mark.parametrize("all_at_once", [AllAtOnce(provisioning_class="c"), None])
-def test_an_autoscaler_sees_that_workers_of_a_queued_pool_are_apart(
-    all_at_once: AllAtOnce | None,
-) -> None:
-    """It counts nodes by pods that it makes of the template, which JobSet has not labelled. Other
-    running JobSets stay as they are."""
-    pools = [pool(gpus_per_node=8, all_at_once=all_at_once)]
-    args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
-    template, pod = job_set(record(lambda: declared(args, {"ddp": TRAINING}, cluster(pools))))
-    (spread,) = pod["topologySpreadConstraints"]
-    label = {"jobset.sigs.k8s.io/jobset-name": "ddp"}
-    assert spread["labelSelector"] == {"matchLabels": label}
-    expected = {"app": "ddp", **(label if all_at_once else {})}
-    assert template["template"]["metadata"]["labels"] == expected
 
 
 def test_a_job_of_a_queued_pool_says_the_parameters_of_its_request() -> None:
@@ -534,18 +451,8 @@ def test_a_worker_has_the_gpus_that_it_is_given(given: int | None, expected: str
     }
 
 
-def test_each_worker_has_a_node_of_its_own() -> None:
-    """Also where it asks for fewer GPUs than a node has; one worker alone needs no rule."""
-    _, pod = job_set(batch())
-    assert pod["topologySpreadConstraints"] == [
-        {
-            "topologyKey": "kubernetes.io/hostname",
-            "maxSkew": 1,
-            "minDomains": 3,
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "ddp"}},
-        }
-    ]
+def test_a_worker_alone_needs_no_node_of_its_own() -> None:
+    """Of several, each has one: `everything-gke.txt` has their rule."""
     alone = dataclasses.replace(TRAINING, nodes=1, queue=None)
     args = BatchArgs(job_set=True)
     _, pod = job_set(record(lambda: declared(args, {"ddp": alone}, cluster([TRAIN]))))
@@ -583,15 +490,9 @@ def test_a_budget_keeps_all_workers_of_a_training_job(monkeypatch: pytest.Monkey
 
 
 def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
-    """With what it can borrow; and its training jobs name its queue, whoever submits them."""
+    """With what it can borrow; its other limits are in `onprem_choices.txt`."""
     teams = {
-        "a": TeamArgs(
-            members=["user:ada"],
-            gpus={"train": 8},
-            borrow=True,
-            weight=2,
-            quota=TeamQuotaArgs(cpu="64", memory="1Ti", storage="2Ti", pods=100),
-        ),
+        "a": TeamArgs(members=["user:ada"], gpus={"train": 8}, borrow=True),
         "b": TeamArgs(
             members=["group:b"],
             namespaces=["x", "y"],
@@ -602,24 +503,16 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     }
     queues = team_queues(teams, {"a": ((), ("ada",)), "b": (("b",), ())})
     recording = batch(job_set=True, queues=queues, priorities={"high": 10})
-    assert of(recording, "WorkloadPriorityClass", "high").inputs["value"] == 10
-    for name, quota, weight in (
-        ("a", {"nominalQuota": "8"}, "2"),
-        ("b", {"nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "0"}, "1"),
+    for name, quota in (
+        ("a", {"nominalQuota": "8"}),
+        ("b", {"nominalQuota": "24", "borrowingLimit": "0", "lendingLimit": "0"}),
     ):
         spec = of(recording, "ClusterQueue", name).inputs["spec"]
         (flavor,) = spec["resourceGroups"][0]["flavors"]
         assert flavor["resources"] == [{"name": "nvidia.com/gpu", **quota}]
-        assert (spec["cohortName"], spec["fairSharing"]) == ("teams", {"weight": weight})
-        assert spec["preemption"]["reclaimWithinCohort"] == "Any"
-        queue, _, *others = (
-            validation["expression"]
-            for validation in of(
-                recording, "ValidatingAdmissionPolicy", f"team-{name}-queue"
-            ).inputs["spec"]["validations"]
-        )  # fmt: skip
-        assert queue.endswith(f"orValue('') == '{name}'")
-        priorities = [one.partition(" in ")[2] for one in others if "priority-class" in one]
+        policy = of(recording, "ValidatingAdmissionPolicy", f"team-{name}-queue").inputs["spec"]
+        rules = [validation["expression"] for validation in policy["validations"]]
+        priorities = [rule.partition(" in ")[2] for rule in rules if "priority-class" in rule]
         assert priorities == (["['', 'high']"] if name == "b" else [])
     assert len(recording.of(f"{KUEUE}:ResourceFlavor")) == 1
     hard = {
@@ -628,16 +521,3 @@ def test_what_a_team_may_have_is_also_a_quota_of_its_namespaces() -> None:
     }
     # Team b lends nothing.
     assert [hard[each]["requests.nvidia.com/gpu"] for each in "axy"] == ["8", "24", "24"]
-    more = {"cpu": "64", "memory": "1Ti", "storage": "2Ti"}
-    assert {f"requests.{key}": value for key, value in more.items()}.items() <= hard["a"].items()
-    assert (hard["a"]["pods"], len(hard["x"])) == ("100", 1)
-    subjects = {
-        each.inputs["metadata"]["namespace"]: [
-            (subject["kind"], subject["name"]) for subject in each.inputs["subjects"]
-        ]
-        for each in recording.of("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
-        if each.inputs["metadata"]["name"] == "submit-jobs"
-    }
-    assert subjects == {"a": [("User", "ada")], "x": [("Group", "b")], "y": [("Group", "b")]}
-    config = of(recording, "ConfigMap", "kueue-manager-config").inputs["data"]
-    assert json.loads(config["controller_manager_config.yaml"])["fairSharing"]

@@ -11,8 +11,7 @@ from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
 from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from gpu_cluster.components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from gpu_cluster.components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
-from tests.components.declaring import declared
-from tests.components.recording import Recording, record
+from tests.components.recording import Recording
 from tests.components.test_gke import CLUSTER, declare
 
 CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
@@ -220,37 +219,6 @@ AUTOPILOT: dict[str, Any] = {
 }
 
 
-def test_on_autopilot_gke_chooses_the_machines_of_the_class() -> None:
-    """A choice has the GPUs and how they are bought; nodes run as the cluster says."""
-    pool = GkeAutopilotPoolArgs(
-        accelerator="nvidia-a100-80gb",
-        gpus_per_node=2,
-        fallback=("reservation", "flex-start", "on-demand"),
-        reservation="mine",
-        migrate_back=False,
-    )
-    stack = record(lambda: declared("gke-autopilot", GkeAutopilotArgs(**AUTOPILOT), {"a100": pool}))
-    gpu = {"type": "nvidia-a100-80gb", "count": 2, "driverVersion": "default"}
-    reserved = {"affinity": "Specific", "specific": [{"name": "mine"}]}
-    assert stack.one(CLASS, "a100").inputs["spec"] == {
-        "description": "GPU pool a100",
-        "nodePoolAutoCreation": {"enabled": True},
-        "priorities": [
-            {
-                "gpu": gpu,
-                "spot": False,
-                "reservations": reserved,
-                "machineType": "a2-ultragpu-2g",
-                "storage": {"localSSDCount": 2},
-            },
-            {"gpu": gpu, "flexStart": {"enabled": True}},
-            {"gpu": gpu, "spot": False},
-        ],
-        "whenUnsatisfiable": "DoNotScaleUp",
-        "activeMigration": {"optimizeRulePriority": False},
-    }
-
-
 @pytest.mark.parametrize(
     ("accelerator", "gpus", "fields"),
     [
@@ -279,21 +247,6 @@ def test_every_choice_of_a_class_has_the_local_ssds_of_its_pool() -> None:
     order = ("spot", "on-demand")
     spec = spec_of(machine_type="g2-standard-24", local_storage="ephemeral", fallback=order)
     assert [rule["storage"]["localSSDCount"] for rule in spec["priorities"]] == [2, 2]
-
-
-def test_pods_on_autopilot_select_only_the_class() -> None:
-    """GKE refuses its other labels with it; a pod takes all GPUs of its node."""
-    args = GkeAutopilotPoolArgs(
-        accelerator="nvidia-l4", gpus_per_node=2, fallback=("spot", "on-demand")
-    )
-    pool = args.resolve("l4", GkeAutopilotArgs(**AUTOPILOT)).pool
-    assert dict(pool.node_selector) == {"cloud.google.com/compute-class": "l4"}
-    assert [str(taint) for taint in pool.taints] == [
-        str(GPU_TAINT),
-        "cloud.google.com/compute-class=l4:NoSchedule",
-    ]
-    assert pool.gpus_per_pod == [2]
-    assert not pool.stay_annotations
 
 
 SHARED = GkeSharingArgs(strategy="time-slicing", replicas=2)

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
+from gpu_cluster.components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing
 from gpu_cluster.components.gpu.device_plugin import DevicePlugin
 from tests.components.recording import Recording, record
 
@@ -68,25 +68,6 @@ def env(spec: Mapping[str, Any]) -> dict[str, str]:
     return {one["name"]: one["value"] for one in spec["containers"][0].get("env", [])}
 
 
-@pytest.fixture(scope="module")
-def plain() -> Recording:
-    """Two pools with whole GPUs, and one where somebody else runs the plugin."""
-    return declare(pool("one"), pool("two"), pool("theirs", device_plugin=False))
-
-
-def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
-    """One DaemonSet covers both pools, neither a CPU node nor a pool that has a plugin."""
-    assert [r.name for r in plain.of(DAEMON_SET)] == ["nvidia-device-plugin"]
-    assert terms(pod(plain)) == [{"gpu-cluster/pool": ["one"]}, {"gpu-cluster/pool": ["two"]}]
-
-
-def test_it_tolerates_every_taint_of_its_nodes() -> None:
-    """Also startup taints, which others remove once the GPUs are there."""
-    own = Taint(key="team", value="ml", effect="NoExecute")
-    spec = pod(declare(pool("one", taints=[GPU_TAINT, own]), pool("two")))
-    assert spec["tolerations"] == [{"operator": "Exists"}]
-
-
 def test_a_runtime_class_has_a_daemon_set_of_its_own() -> None:
     """Pods on nodes with another default runtime name theirs, and those alone."""
     found = declare(pool("one"), pool("two", runtime_class="nvidia"))
@@ -107,13 +88,6 @@ def test_another_number_of_replicas_rolls_the_pods_of_the_same_daemon_set() -> N
     templates = [r.one(DAEMON_SET).inputs["spec"]["template"]["metadata"] for r in (two, four)]
     assert templates[0]["labels"] == templates[1]["labels"]
     assert templates[0]["annotations"] != templates[1]["annotations"]
-
-
-def test_a_pool_that_begins_to_share_leaves_the_common_daemon_set_first() -> None:
-    """The shared pool's DaemonSet comes after the common one has let go of its nodes."""
-    shared = pool("shared", sharing=Sharing(strategy="time-slicing", replicas=2))
-    found = declare(pool("whole"), shared).one(DAEMON_SET, "nvidia-device-plugin-on-shared")
-    assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in found.depends_on)
 
 
 def test_a_pool_alone_that_begins_or_ends_sharing_replaces_its_daemon_set() -> None:

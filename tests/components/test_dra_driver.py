@@ -86,8 +86,8 @@ def test_the_driver_looks_for_nvidias_driver_where_gke_has_it() -> None:
     )
 
 
-def test_a_gke_pool_has_the_labels_that_google_documents() -> None:
-    """And NVIDIA's driver from the stack's installer, with whose libraries the exporter works."""
+def test_the_exporter_works_with_the_libraries_of_the_stacks_installer() -> None:
+    """Where GKE installs no driver, since pods claim the GPUs."""
     values = values_of("dev")
     pools = values["gpu-cluster:gpuPools"]
     claimed = {"train-gpu": {**pools["train-gpu"], "devicePlugin": "dra"}}
@@ -95,11 +95,6 @@ def test_a_gke_pool_has_the_labels_that_google_documents() -> None:
     found = recorded(
         {**values, "gpu-cluster:gpuPools": claimed, "gpu-cluster:monitoring": monitoring}
     )
-    config = found.one("gcp:container/nodePool:NodePool", "train-gpu").inputs["nodeConfig"]
-    assert config["labels"]["gke-no-default-nvidia-gpu-device-plugin"] == "true"
-    assert config["labels"]["cloud.google.com/gke-nvidia-gpu-dra-driver"] == "true"
-    (gpus,) = config["guestAccelerators"]
-    assert gpus["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "INSTALLATION_DISABLED"}
     names = {row.name for row in found.of(DAEMON_SET)}
     # With GKE's plugin, the exporter's name would end with -gke.
     assert names == {f"{DRIVER}-on-train-gpu", "nvidia-driver-installer-cos", "dcgm-exporter"}
@@ -118,12 +113,6 @@ def test_the_driver_may_change_resource_slices_of_its_node_only(mixed: Recording
     (policy,) = mixed.of("kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy")
     (condition,) = policy.inputs["spec"]["matchConditions"]
     assert f"system:serviceaccount:kube-system:{DRIVER}" in condition["expression"]
-
-
-def test_without_such_a_pool_nothing_of_it_is_declared() -> None:
-    """No DeviceClass and no account."""
-    types = {row.type for row in declare(pool("whole")).resources}
-    assert not {kind for kind in types if "resource.k8s.io" in kind or "rbac" in kind}
 
 
 def stack(**blocks: Any) -> Recording:
@@ -314,13 +303,6 @@ def test_pods_that_share_gpus_may_be_evicted_together(shared: bool, most: str | 
     found = stack(**{"gpu-cluster:services": {"a": service}})
     budget = found.one("kubernetes:policy/v1:PodDisruptionBudget", "a")
     assert budget.inputs["spec"]["maxUnavailable"] == most
-
-
-def test_the_output_names_the_device_class() -> None:
-    """And no resource, which no node of the pool offers."""
-    exported = stack().outputs["gpuPools"]["gpus"]
-    assert exported["deviceClass"] == "gpu.nvidia.com"
-    assert exported.get("resource") is None
 
 
 def test_another_number_of_gpus_is_another_template() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
 from gpu_cluster.components.eks.fallback_args import EksFallbackArgs, part_name, part_names
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from tests.components.eks_stack import declare
@@ -36,15 +35,6 @@ def flags(stack: Recording) -> dict[str, str]:
     return dict(pairs)
 
 
-@pytest.mark.parametrize(("minor", "tag"), [("1.34", "v1.34.5"), ("1.35", "v1.35.2")])
-def test_it_is_of_the_cluster_s_own_minor(minor: str, tag: str) -> None:
-    """The image follows the cluster's version."""
-    (container,) = pod(declare(version=minor))["containers"]
-    image, _, digest = container["image"].partition("@sha256:")
-    assert image == f"registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"
-    assert bool(digest) == (minor == "1.35")
-
-
 def allowed(stack: Recording) -> set[tuple[str, str, str]]:
     """(group, resource, verb) that the role allows on any object."""
     return {
@@ -68,26 +58,6 @@ def test_it_writes_nothing_but_what_scaling_takes(stack: Recording) -> None:
         ("", "events", "patch"),
     }
     assert not any("secrets" in each[1] or "*" in each for each in allowed(stack))
-
-
-def test_each_choice_of_an_order_is_a_node_group() -> None:
-    """All of them have the pool's labels and bounds; only how they buy their nodes differs."""
-    stack = declare({"l4": ORDERED}, autoscaler=EksAutoscalerArgs(expander="most-pods"))
-    groups = {one.name: one.inputs for one in stack.of("aws:eks/nodeGroup:NodeGroup")}
-    bought = {name: group["capacityType"] for name, group in groups.items() if "l4" in name}
-    assert bought == {"l4_spot": "SPOT", "l4_reservation": "ON_DEMAND", "l4_on-demand": "ON_DEMAND"}
-    labels = [groups[name]["labels"] for name in bought]
-    assert labels[0]["gpu-cluster/pool"] == "l4"
-    assert labels[0] == labels[1] == labels[2]
-    assert {groups[name]["scalingConfig"]["maxSize"] for name in bought} == {4}
-    templates = {
-        one.name: one.inputs.get("capacityReservationSpecification")
-        for one in stack.of("aws:ec2/launchTemplate:LaunchTemplate")
-    }
-    assert templates["l4_spot"] is templates["l4_on-demand"] is None
-    assert templates["l4_reservation"]["capacityReservationTarget"] == {
-        "capacityReservationId": "cr-0123456789abcdef0"
-    }
 
 
 def test_the_autoscaler_follows_the_order() -> None:

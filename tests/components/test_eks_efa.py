@@ -28,7 +28,6 @@ ANSWERS = {
     },
 }
 PLACED = {"aws:ec2/placementGroup:PlacementGroup": {"name": "near-1a2b"}}
-EVERYTHING = {"protocol": "-1", "fromPort": 0, "toPort": 0, "self": True}
 
 
 def stack(kind: str, *, efa: bool = True, scaler: str = "cluster-autoscaler") -> Recording:
@@ -72,13 +71,6 @@ def test_each_card_with_efa_has_an_interface(kind: str, cards: list[int], scaler
         assert not any("subnetId" in row or "associatePublicIpAddress" in row for row in given)
     efa = [(card, 0 if card else 1, "efa-only") for card in cards]
     assert layout(given) == [(0, 0, "interface"), *efa]
-
-
-def test_the_security_group_admits_everything_from_and_to_itself() -> None:
-    """A rule for all addresses does not let EFA traffic out (EC2 user guide, efa-start)."""
-    (group,) = stack("p5.48xlarge").of(GROUP)
-    assert group.inputs["ingress"] == group.inputs["egress"] == [EVERYTHING]
-    assert group.inputs["vpcId"] == "vpc-1"
 
 
 def test_the_device_plugin_runs_on_nodes_with_adapters_only() -> None:
@@ -133,11 +125,6 @@ def test_nodes_of_a_placement_group_name_it() -> None:
     (group,) = recorded.of("aws:ec2/placementGroup:PlacementGroup")
     assert group.inputs["strategy"] == "cluster"
     assert "name" not in group.inputs
-    alone = replace(near, fallback=(), capacity_type="on-demand")
-    karpenter: dict[str, Any] = {"scaler": "karpenter", "karpenter": EksKarpenterArgs()}
-    recorded = declare({"near": alone}, outputs=ANSWERS | PLACED, **karpenter)
-    node_class = recorded.one("kubernetes:karpenter.k8s.aws/v1:EC2NodeClass", "near-class")
-    assert node_class.inputs["spec"]["placementGroupSelector"] == {"name": "near-1a2b"}
 
 
 POOL = EksGpuNodeGroupArgs(instance_types=["p4d.24xlarge"], efa=True).gpu_pool("a")

@@ -9,9 +9,7 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from gpu_cluster.components.access.service_accounts import ServiceAccountArgs
-from gpu_cluster.components.cluster import Disk, Runs
-from gpu_cluster.components.eks.autoscaler_args import EksAutoscalerArgs
+from gpu_cluster.components.cluster import Runs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.existing_args import (
     EksExistingClusterArgs,
@@ -21,7 +19,6 @@ from gpu_cluster.components.eks.existing_args import (
 from gpu_cluster.components.eks.existing_cluster import _fitting
 from gpu_cluster.components.eks.karpenter_args import EksKarpenterArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
-from gpu_cluster.components.eks.user_args import EksUserArgs
 from tests.components import recording
 from tests.components.declaring import declared
 from tests.components.eks_stack import OUTPUTS, TRAIN
@@ -55,41 +52,6 @@ def declare(
     )
 
 
-def test_nothing_of_the_cluster_is_declared() -> None:
-    """No control plane, addon, network, system nodes or StorageClass, whatever runs there; and
-    nothing is left to the deletion of the cluster, which outlives the stack."""
-    runs = Runs(accounts={"trainer": ServiceAccountArgs(buckets={"data": "read"})})
-    found = declare(runs, **REACHED)
-    assert {resource.type for resource in found.resources if resource.custom} == {
-        "aws:autoscaling/tag:Tag", "aws:ec2/launchTemplate:LaunchTemplate",
-        "aws:eks/accessEntry:AccessEntry", "aws:eks/nodeGroup:NodeGroup",
-        "aws:eks/podIdentityAssociation:PodIdentityAssociation", "aws:iam/role:Role",
-        "aws:iam/rolePolicy:RolePolicy", "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-        "pulumi:providers:kubernetes",
-    }  # fmt: skip
-    kept = {
-        each.name for each in found.resources if each.deleted_with and each.type.startswith("aws:e")
-    }
-    assert kept == set()
-    assert len(found.of("aws:eks/nodeGroup:NodeGroup")) == 1
-
-
-def test_people_get_entries_with_the_tag_of_the_stack() -> None:
-    """By which they are told from those of the cluster's owner."""
-    role = "arn:aws:iam::210987654321:role/research"
-    users = {"research": EksUserArgs(principals=[role], access="view", namespaces=["research"])}
-    found = declare(**REACHED, users=users)
-    (entry,) = (
-        each
-        for each in found.of("aws:eks/accessEntry:AccessEntry")
-        if each.inputs["principalArn"] == role
-    )
-    assert entry.inputs["kubernetesGroups"] == ["research"]
-    assert "gpu-cluster/stack" in entry.inputs["tags"]
-    association = found.one("aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
-    assert association.inputs["policyArn"].endswith("/AmazonEKSViewPolicy")
-
-
 @pytest.mark.parametrize("own", [True, False])
 def test_the_nodes_carry_the_right_of_the_network_plugin(own: bool) -> None:
     """Unless the plugin has a role of its own."""
@@ -102,14 +64,8 @@ def test_the_nodes_carry_the_right_of_the_network_plugin(own: bool) -> None:
     assert any(arn.endswith("/AmazonEKS_CNI_Policy") for arn in attached) is own
 
 
-def test_the_nodes_have_the_security_groups_that_are_named() -> None:
-    """None named: the launch template has none, and EKS gives them its own."""
-    network = EksExistingNetworkArgs(
-        subnet_ids=NETWORK.subnet_ids, security_group_ids=["sg-0123456789abcdef0"]
-    )
-    named = declare(**{**REACHED, "network": network})
-    template = named.one("aws:ec2/launchTemplate:LaunchTemplate")
-    assert template.inputs["vpcSecurityGroupIds"] == ["sg-0123456789abcdef0"]
+def test_nodes_without_a_named_security_group_have_that_of_eks() -> None:
+    """The launch template has none; the ones that are named are in `everything-eks_choices.txt`."""
     template = declare(**REACHED).one("aws:ec2/launchTemplate:LaunchTemplate")
     assert "vpcSecurityGroupIds" not in template.inputs
 
@@ -177,23 +133,6 @@ def test_pools_without_gpus_are_node_groups_of_the_stack() -> None:
         for each in found.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
     }
     assert {policy, "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"} < attached
-
-
-def test_an_autoscaler_is_installed_if_it_is_asked_for() -> None:
-    """Otherwise the cluster's own scales the pools."""
-    kind = "kubernetes:apps/v1:Deployment"
-    assert not declare(**REACHED).of(kind)
-    found = declare(**REACHED, autoscaler=EksAutoscalerArgs())
-    assert found.one(kind).name == "cluster-autoscaler"
-
-
-def test_a_claim_makes_no_class_the_default() -> None:
-    """Claims of others that name no class keep the one that they had."""
-    found = declare(Runs(claims={"data": Disk(gib=1, zone="us-east-1a")}), **REACHED)
-    made = found.one("kubernetes:storage.k8s.io/v1:StorageClass").inputs
-    assert made["metadata"]["annotations"] == {
-        "storageclass.kubernetes.io/is-default-class": "false"
-    }
 
 
 def test_the_cluster_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,50 +232,13 @@ def custom(stack: Recording, kind: str) -> dict[str, Any]:
 
 
 def test_karpenter_can_be_installed_there() -> None:
-    """Its nodes get the stack's role and the groups that are named; without names, the cluster's
-    own group is read with the cluster."""
-    groups = EksExistingNetworkArgs(
-        subnet_ids=["subnet-0123456789abcdef0"], security_group_ids=["sg-0123456789abcdef0"]
-    )
+    """Also for nodes that are always there; without names of security groups, the cluster's own is
+    read with the cluster."""
+    groups = dataclasses.replace(NETWORK, security_group_ids=["sg-0123456789abcdef0"])
     cpu = {"loaders": dataclasses.replace(LOADERS, min_nodes=1, max_nodes=1)}
     given = {"scaler": "karpenter", "karpenter": EksKarpenterArgs(), "network": groups, **REACHED}
     deployment = declare(**given, cpu_pools=cpu, pools={}).one("kubernetes:apps/v1:Deployment")
     (container,) = deployment.inputs["spec"]["template"]["spec"]["containers"]
     assert any("StaticCapacity=true" in one.get("value", "") for one in container["env"])
-    stack = declare(**given)
-    assert stack.one("kubernetes:apps/v1:Deployment", "karpenter").inputs["spec"]["replicas"] == 2
-    node = custom(stack, "EC2NodeClass")
-    assert node["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}]
-    assert node["securityGroupSelectorTerms"] == [{"id": "sg-0123456789abcdef0"}]
-    assert node["instanceProfile"] == "platform-karpenter-nodes"
-    assert not stack.of("aws:eks/nodeGroup:NodeGroup")
     with pytest.raises(ValueError, match=r"^network.securityGroupIds: karpenter names"):
         declare(scaler="karpenter", karpenter=EksKarpenterArgs(), **REACHED)
-
-
-def test_the_cluster_s_own_karpenter_launches_the_pools() -> None:
-    """With the role that it may give nodes, and without a controller, a role or rights."""
-    groups = EksExistingNetworkArgs(
-        subnet_ids=["subnet-0123456789abcdef0"], security_group_ids=["sg-0123456789abcdef0"]
-    )
-    stack = declare(
-        scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups, **REACHED
-    )
-    assert custom(stack, "EC2NodeClass")["role"] == "KarpenterNodeRole"
-    assert custom(stack, "NodePool")["limits"] == {"nodes": "1", "nvidia.com/gpu": "1"}
-    assert not stack.of("kubernetes:apps/v1:Deployment")
-    assert not [resource for resource in stack.resources if resource.type.startswith("aws:iam")]
-    cpu = declare(
-        scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups, pools={},
-        cpu_pools={"loaders": LOADERS}, **REACHED,
-    )  # fmt: skip
-    assert custom(cpu, "EC2NodeClass")["role"] == "KarpenterNodeRole"
-    assert custom(cpu, "NodePool")["template"]["metadata"]["labels"]["role"] == "loader"
-    assert not cpu.of("aws:eks/nodeGroup:NodeGroup")
-    with pytest.raises(ValueError, match=r"^karpenterNodeRole: is missing, and scaler karpenter"):
-        declare(scaler="karpenter", network=groups, **REACHED)
-    with pytest.raises(ValueError, match=r"minNodes: needs Karpenter's feature gate StaticCap"):
-        declare(
-            scaler="karpenter", karpenter_node_role="KarpenterNodeRole", network=groups,
-            pools={"train-gpu": dataclasses.replace(TRAIN, min_nodes=1)}, **REACHED,
-        )  # fmt: skip

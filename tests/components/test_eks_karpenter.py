@@ -196,23 +196,6 @@ def test_a_pool_whose_gpus_pods_claim_turns_on_what_karpenter_needs_for_them() -
     assert not {"AWS_FEATURE_GATES", "IGNORE_DRA_REQUESTS"} & set(environment(launched()))
 
 
-def test_a_reservation_is_named_by_its_id() -> None:
-    """Nodes come out of it, and not from elsewhere once it is used up."""
-    stack = launched(
-        EksGpuNodeGroupArgs(
-            instance_types=["p5.48xlarge"],
-            capacity_type="capacity-block",
-            reservation="cr-0123456789abcdef0",
-            zones=["us-east-1a"],
-        )
-    )
-    node = objects(stack, "EC2NodeClass")["train-gpu"]
-    assert node["capacityReservationSelectorTerms"] == [{"id": "cr-0123456789abcdef0"}]
-    (spec,) = [one for name, one in objects(stack, "NodePool").items() if name == "train-gpu"]
-    required = {one["key"]: one["values"] for one in spec["template"]["spec"]["requirements"]}
-    assert required["karpenter.sh/capacity-type"] == ["reserved"]
-
-
 def test_an_order_of_fallback_is_one_node_pool() -> None:
     """So that maxNodes bounds all choices together; Karpenter tries them in this order."""
     stack = launched(
@@ -320,31 +303,6 @@ def test_it_may_change_only_what_it_launched_for_this_cluster(stack: Recording) 
 
 INLINE_POLICY = 10240
 """Characters that a role takes of its own policies, without spaces."""
-
-
-def test_it_hears_of_interruptions(stack: Recording) -> None:
-    """EventBridge sends what EC2 says of instances to the queue that the controller reads."""
-    assert environment(stack)["INTERRUPTION_QUEUE"] == "k8s-ml-karpenter"
-    patterns = [
-        json.loads(one.inputs["eventPattern"])["detail-type"]
-        for one in stack.of("aws:cloudwatch/eventRule:EventRule")
-    ]
-    assert ["EC2 Spot Instance Interruption Warning"] in patterns
-    targets = stack.of("aws:cloudwatch/eventTarget:EventTarget")
-    assert len(targets) == len(patterns) == 5
-    queue = "arn:aws:sqs:us-east-1:123456789012:k8s-ml-karpenter"
-    assert {target.inputs["arn"] for target in targets} == {queue}
-
-
-def test_only_the_stacks_rules_write_to_the_queue(stack: Recording) -> None:
-    """EventBridge serves every account, and a forged interruption drains a node."""
-    (policy,) = stack.of("aws:sqs/queuePolicy:QueuePolicy")
-    allowed, denied = json.loads(policy.inputs["policy"])["Statement"]
-    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
-    names = [one.name for one in stack.of("aws:cloudwatch/eventRule:EventRule")]
-    rules = [f"arn:aws:events:us-east-1:123456789012:rule/{name}" for name in names]
-    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": rules}}
-    assert denied["Effect"] == "Deny"
 
 
 def test_rules_of_the_longest_cluster_name_have_names() -> None:

@@ -15,7 +15,7 @@ from gpu_cluster.components.eks.cluster_args import EksSystemPoolArgs
 from gpu_cluster.components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.sharing_args import EksSharingArgs
-from tests.components.eks_stack import TRAIN, declare
+from tests.components.eks_stack import declare
 from tests.components.recording import Recording
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -169,32 +169,12 @@ def test_bottlerockets_mps_keeps_the_resources_name() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("reservation", "target"),
-    [
-        ("cr-0123456789abcdef0", {"capacityReservationId": "cr-0123456789abcdef0"}),
-        (
-            "arn:aws:resource-groups:us-east-1:123456789012:group/gpus",
-            {
-                "capacityReservationResourceGroupArn": (
-                    "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
-                )
-            },
-        ),
-    ],
-)
-def test_a_reservation_is_all_that_nodes_come_out_of(
-    reservation: str, target: dict[str, str]
-) -> None:
-    """To EKS such a pool is on demand; EC2 starts nothing beyond what is reserved."""
-    args = {"capacity_type": "reservation", "reservation": reservation, "zones": ["us-east-1a"]}
-    found, launch = group(**args), template(**args)
-    assert (found["capacityType"], found["instanceTypes"]) == ("ON_DEMAND", ["g4dn.xlarge"])
-    assert {"instanceType", "instanceMarketOptions"}.isdisjoint(launch)
-    assert launch["capacityReservationSpecification"] == {
-        "capacityReservationPreference": "capacity-reservations-only",
-        "capacityReservationTarget": target,
-    }
+def test_a_group_of_reservations_is_named_by_its_arn() -> None:
+    """A reservation is by its ID, in `train_choices.txt`."""
+    arn = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+    launch = template(capacity_type="reservation", reservation=arn, zones=["us-east-1a"])
+    target = launch["capacityReservationSpecification"]["capacityReservationTarget"]
+    assert target == {"capacityReservationResourceGroupArn": arn}
 
 
 def test_the_tags_agree_with_the_node_group() -> None:
@@ -254,11 +234,3 @@ def test_the_first_preview_lists_every_tag(trained: Recording) -> None:
     assert tags(preview) == tags(trained)
     assert {r.name for r in preview.of(TAG)} == {r.name for r in trained.of(TAG)}
     assert not any("autoscalingGroupName" in r.inputs for r in preview.of(TAG))
-
-
-def test_pools_do_not_share_names() -> None:
-    """Two pools with equal labels register each tag once."""
-    found = declare({"one": TRAIN, "two": TRAIN})
-    urns = [r.urn for r in found.resources]
-    assert len(set(urns)) == len(urns)
-    assert len(found.of(TAG)) == 18

@@ -14,7 +14,6 @@ from tests.components.eks_stack import OUTPUTS, declare
 from tests.components.test_eks_node_group import group, tags, template
 
 AMI = "ami-0123456789abcdef0"
-SNAPSHOT = "snap-0123456789abcdef0"
 
 
 def decoded(inputs: dict[str, Any]) -> str:
@@ -76,16 +75,6 @@ def test_images_are_pulled_in_parallel() -> None:
     assert plugin["pull-mode"] == "parallel-pull-unpack"
     _, bound = settings["bootstrap-commands"]["local-storage"]["commands"]
     assert bound[-1] == "/var/lib/soci-snapshotter"
-
-
-def test_the_data_volume_of_bottlerocket_is_created_from_a_snapshot() -> None:
-    """It stays encrypted, and the system's has its own."""
-    given = {"disk_snapshot_id": SNAPSHOT, "disk_initialization_rate": 300}
-    system, data = template(os="bottlerocket", **given)["blockDeviceMappings"]
-    assert data["deviceName"] == "/dev/xvdb"
-    assert (data["ebs"]["snapshotId"], data["ebs"]["volumeInitializationRate"]) == (SNAPSHOT, 300)
-    assert data["ebs"]["encrypted"] == "true"
-    assert not {"snapshotId", "volumeInitializationRate"} & system["ebs"].keys()
 
 
 def test_bottlerocket_has_the_same_as_settings() -> None:

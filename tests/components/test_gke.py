@@ -8,7 +8,6 @@ import pytest
 
 from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from gpu_cluster.components.gke.pool_args import GkeGpuNodePoolArgs
-from gpu_cluster.components.gke.sharing_args import GkeSharingArgs
 from quality.docs.support_matrix import drivers
 from tests.components.declaring import declared
 from tests.components.recording import Recording, Registration, record
@@ -93,31 +92,6 @@ def test_a_driver_of_one_s_own_turns_secure_boot_off(change: dict[str, Any]) -> 
     own = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", **change)
     shielded = pool_of(own).inputs["nodeConfig"]["shieldedInstanceConfig"]
     assert shielded["enableSecureBoot"] is False
-
-
-@pytest.mark.parametrize(
-    ("sharing", "accelerator", "allocatable"),
-    [
-        (GkeSharingArgs(strategy="time-slicing", replicas=4),
-            {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING",
-                "maxSharedClientsPerGpu": 4}}, 4),
-        (GkeSharingArgs(strategy="mps", replicas=8),
-            {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 8}}, 8),
-        (GkeSharingArgs(strategy="mig", partition="1g.5gb"), {"gpuPartitionSize": "1g.5gb"}, 7),
-        (GkeSharingArgs(strategy="time-slicing", replicas=2, partition="1g.5gb"),
-            {"gpuPartitionSize": "1g.5gb",
-                "gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING",
-                "maxSharedClientsPerGpu": 2}}, 14),
-    ],
-)  # fmt: skip
-def test_sharing_is_one_value(
-    sharing: GkeSharingArgs, accelerator: dict[str, Any], allocatable: int
-) -> None:
-    """The API's fields and what a node offers follow from the pool's one sharing value."""
-    args = GkeGpuNodePoolArgs(machine_type="a2-highgpu-1g", sharing=sharing)
-    (given,) = pool_of(args).inputs["nodeConfig"]["guestAccelerators"]
-    assert {key: given[key] for key in accelerator} == accelerator
-    assert args.gpu_pool("pool").allocatable == allocatable
 
 
 def test_a_regional_pool_takes_the_zones_that_have_the_card() -> None:

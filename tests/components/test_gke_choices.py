@@ -30,16 +30,6 @@ def in_zone(args: GkeGpuNodePoolArgs) -> Registration:
     return declare({"pool": args}, location="us-central1-b").one(NODE_POOL, "pool")
 
 
-def test_flex_start_is_in_the_node_config() -> None:
-    """GKE waits for capacity, and gives such nodes no other upgrades than its own."""
-    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start"))
-    config = pool.inputs["nodeConfig"]
-    assert config["flexStart"] is True
-    assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
-    assert "upgradeSettings" not in pool.inputs
-    assert pool.inputs["management"]["autoRepair"] is False
-
-
 @pytest.mark.parametrize(
     ("upgrade", "minutes"),
     [
@@ -152,12 +142,6 @@ def test_local_ssds_for_data_cache_are_no_disk_of_pods() -> None:
     assert ["gpu-cluster-data-cache" in pool.unattachable for pool in pools] == [True, False, False]
 
 
-def test_a_pool_of_a_zonal_cluster_goes_where_its_gpu_is() -> None:
-    """The control plane is in one zone; nodes may be in any of the region."""
-    args = GkeGpuNodePoolArgs(machine_type="g4-standard-48", zones=["us-central1-f"])
-    assert in_zone(args).inputs["nodeLocations"] == ["us-central1-f"]
-
-
 def test_a_reservation_is_looked_for_in_the_zones_that_are_named() -> None:
     """Reservations of the same name may be in several zones; who names these is believed."""
     args = GkeGpuNodePoolArgs(
@@ -209,18 +193,6 @@ def test_image_streaming_can_be_turned_on_and_off(
     members = recording.of("gcp:projects/iAMMember:IAMMember")
     roles = {member.inputs["role"] for member in members}
     assert ("roles/serviceusage.serviceUsageConsumer" in roles) is role
-
-
-@pytest.mark.parametrize(
-    "path", ["global/images/cuda-12-8", "projects/other-project/global/images/cuda-12-8"]
-)
-def test_nodes_get_a_disk_with_images(path: str) -> None:
-    """A node pool names the disk image by its path."""
-    args = GkeGpuNodePoolArgs(
-        machine_type="g2-standard-4", image_streaming=True, secondary_boot_disk=path
-    )
-    config = declare({"pool": args}).one(NODE_POOL, "pool").inputs["nodeConfig"]
-    assert config["secondaryBootDisks"] == [{"diskImage": path, "mode": "CONTAINER_IMAGE_CACHE"}]
 
 
 def test_the_longest_cluster_name_leaves_room_for_the_system_pool_s() -> None:

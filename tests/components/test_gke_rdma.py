@@ -37,18 +37,6 @@ def args(machine: str = "a3-ultragpu-8g", **given: Any) -> GkeGpuNodePoolArgs:
 FAST, PLAIN = args().gpu_pool("fast"), args(gpu_direct=None).gpu_pool("fast")
 
 
-@pytest.mark.parametrize("machine", ["a3-ultragpu-8g", "a4-highgpu-8g", "a3-ultragpu-8g-nolssd"])
-def test_gke_sets_up_the_networks_and_offers_the_interfaces(machine: str) -> None:
-    """By the profile of the node pool, and by a label for GKE's DRANET. With the profile, the
-    provider would make the nodes public."""
-    pool = declare({"fast": args(machine)}, location="us-central1").one(NODE_POOL, "fast").inputs
-    assert pool["networkConfig"] == {
-        "acceleratorNetworkProfile": "auto", "enablePrivateNodes": True,
-    }  # fmt: skip
-    labels = pool["nodeConfig"]["labels"]
-    assert labels["cloud.google.com/gke-networking-dra-driver"] == "true"
-
-
 def test_the_plugin_of_nccl_is_copied_to_these_nodes_only(tmp_path: Path) -> None:
     """One DaemonSet for all such pools, whatever their names. It copies once, and the file for
     which pods wait is the last."""

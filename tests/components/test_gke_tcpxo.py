@@ -6,7 +6,6 @@ import socket
 import subprocess
 from contextlib import ExitStack
 from dataclasses import replace
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -52,50 +51,6 @@ def stack(pools: int = 1, *, direct: bool = True, **blocks: Any) -> Recording:
     return recorded(values)
 
 
-def test_each_interface_has_a_network_whose_nodes_reach_each_other_and_nothing_else() -> None:
-    """With jumbo frames, and one subnetwork in the cluster's region; all pools share them."""
-    found = stack(pools=2)
-    networks = [item for item in found.of(NETWORK) if "gpu-nic" in item.name]
-    assert [(item.name, item.inputs["mtu"]) for item in networks] == [
-        (f"k8s-ml-{name}", 8244) for name in NAMES
-    ]
-    assert not any(item.inputs["autoCreateSubnetworks"] for item in networks)
-    ranges = []
-    for name in NAMES:
-        subnetwork = found.one("gcp:compute/subnetwork:Subnetwork", f"k8s-ml-{name}").inputs
-        firewall = found.one("gcp:compute/firewall:Firewall", f"k8s-ml-{name}").inputs
-        assert subnetwork["region"] == "us-central1"
-        assert firewall["sourceRanges"] == [subnetwork["ipCidrRange"]]
-        assert [rule["protocol"] for rule in firewall["allows"]] == ["tcp", "udp", "icmp"]
-        ranges.append(ip_network(subnetwork["ipCidrRange"]))
-    assert ranges == [*ip_network("192.168.0.0/16").subnets(3)]
-
-
-def test_nodes_have_an_interface_in_each_network_and_no_public_address() -> None:
-    """By the names with which the cluster's own objects refer to the networks: GKE's autoscaler
-    compares them as text. The profile is only for RDMA."""
-    found = stack()
-    config = found.one(NODE_POOL, "fast").inputs["networkConfig"]
-    assert config.keys() == {"additionalNodeNetworkConfigs", "enablePrivateNodes"}
-    assert config["enablePrivateNodes"] is True
-    parameters = [found.one(PARAMETERS, f"{name}-parameters").inputs for name in NAMES]
-    assert config["additionalNodeNetworkConfigs"] == [
-        {"network": item["spec"]["vpc"], "subnetwork": item["spec"]["vpcSubnet"]}
-        for item in parameters
-    ]
-    assert {item["spec"]["deviceMode"] for item in parameters} == {"NetDevice"}
-    for name, item in zip(NAMES, parameters, strict=True):
-        network = found.one("kubernetes:networking.gke.io/v1:Network", name).inputs
-        assert network["metadata"]["name"] == name
-        assert network["spec"] == {
-            "type": "Device",
-            "parametersRef": {
-                "group": "networking.gke.io", "kind": "GKENetworkParamSet",
-                "name": item["metadata"]["name"],
-            },
-        }  # fmt: skip
-
-
 def test_a3_high_has_the_first_four_networks() -> None:
     """Each has the range that it has with A3 Mega, of which a pool can come later. The injector
     runs on the nodes of both, and each kind's installer on its own."""
@@ -119,24 +74,6 @@ def test_a3_high_has_the_first_four_networks() -> None:
     assert "tcpxo-installer" in pods
     assert not [item for item in lone.of(DAEMON_SET) if item.name == "tcpxo-installer"]
     assert pods["tcpx-installer"]["volumes"][0]["hostPath"]["path"] == "/home/kubernetes/bin/tcpx"
-
-
-def test_the_cluster_is_deleted_before_the_networks_of_its_nodes() -> None:
-    """Pools are deleted with it."""
-    found = stack()
-    cluster = found.one("gcp:container/cluster:Cluster", "k8s-ml")
-    assert cluster.inputs["enableMultiNetworking"] is True
-    for kind in (NETWORK, "gcp:compute/subnetwork:Subnetwork", "gcp:compute/firewall:Firewall"):
-        for name in NAMES:
-            assert any(f"{kind}::k8s-ml-{name}" in needed for needed in cluster.depends_on)
-
-
-def test_without_the_setting_no_network_is_declared() -> None:
-    """The cluster's own setting prepares it for pools to come."""
-    found = stack(direct=False)
-    assert [item.name for item in found.of(NETWORK)] == ["k8s-ml"]
-    assert not [item for item in found.of(DAEMON_SET) if item.name == "tcpxo-installer"]
-    assert "networkConfig" not in found.one(NODE_POOL, "fast").inputs
 
 
 def test_the_node_is_prepared_at_each_start_and_the_plugin_copied_once(tmp_path: Path) -> None:

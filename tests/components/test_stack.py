@@ -227,13 +227,14 @@ def first(name: str = "first", **blocks: Any) -> GpuStack:
     return GpuStack(name, first_args(**blocks))
 
 
-def on_the_cluster_of(stack: GpuStack, prefix: str, **blocks: Any) -> GpuStack:
+def on_the_cluster_of(stack: GpuStack, prefix: str, users: Any = None, **blocks: Any) -> GpuStack:
     cluster = EksExistingClusterArgs(
         existing="shared",
         version="1.35",
         endpoint=stack.endpoint,
         certificate_authority=stack.certificate_authority,
         network=EksExistingNetworkArgs(subnet_ids=SUBNETS),
+        users=users or {},
     )
     pools = {"further": EksGpuNodeGroupArgs(instance_types=["g5.xlarge"])}
     args: dict[str, Any] = {"cluster": cluster, "gpu_pools": pools, **blocks}
@@ -361,21 +362,9 @@ def test_what_a_cluster_has_once_is_refused_in_a_second_stack(what: str) -> None
 
 def test_an_access_entry_is_refused_in_a_second_stack() -> None:
     """EKS has one for each identity; the first stack's admin has it already."""
-
-    def program() -> None:
-        stack = first()
-        cluster = EksExistingClusterArgs(
-            existing="shared",
-            version="1.35",
-            endpoint=stack.endpoint,
-            certificate_authority=stack.certificate_authority,
-            network=EksExistingNetworkArgs(subnet_ids=SUBNETS),
-            users={"readers": EksUserArgs(principals=[ADMIN])},
-        )
-        GpuStack("second", GpuStackArgs(prefix="more", cluster=cluster))
-
+    users = {"readers": EksUserArgs(principals=[ADMIN])}
     with pytest.raises(pulumi.RunError, match=r"^gpu-cluster:prefix: 'more' creates AccessEntry "):
-        record(program, **EKS)  # type: ignore[arg-type]
+        record(lambda: on_the_cluster_of(first(), "more", users), **EKS)  # type: ignore[arg-type]
 
 
 def test_a_kubeconfig_of_the_first_identifies_its_cluster() -> None:

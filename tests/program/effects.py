@@ -214,20 +214,20 @@ def _differs(start: Config, other: Config) -> bool:
 
 
 def effects(
-    platform: str, setting: Setting, most: int = 20, *, one: bool = False
+    platform: str, setting: Setting, most: int = 20, *, any_input: bool = False
 ) -> tuple[set[str], Sequence[str], Sequence[Any]]:
     """The inputs that the setting changes, in which of those that its field names it does not show,
     and which choices of its type change nothing.
 
     A choice does where some other value in its place declares something else. Gives up after
-    `most` pairs that show nothing new. `one`: whether one of those inputs is enough, since others
+    `most` pairs that show nothing new. `any_input`: whether one of those inputs is enough, since others
     may be another platform's.
     """
     unseen, pending = [*sent(setting)], {str(choice) for choice in keys.choices(setting.kind)}
     seen, fruitless = set[str](), 0
 
     def missing() -> bool:
-        return bool(unseen) and not (one and len(unseen) < len(sent(setting)))
+        return bool(unseen) and not (any_input and len(unseen) < len(sent(setting)))
 
     def wanted(given: set[str]) -> bool:
         return bool(not seen or missing() or pending & given)

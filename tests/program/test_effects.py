@@ -102,7 +102,7 @@ def test_a_setting_has_an_effect_or_a_reason(platform: str, setting: Setting) ->
     """
     key = setting.key
     several = [platform] != shared(setting)
-    seen, unseen, silent = effects(platform, setting, one=several)
+    seen, unseen, silent = effects(platform, setting, any_input=several)
     expected = reasons(platform)
     choices = {row.partition("=")[2] for row in expected if row.startswith(f"{key}=")}
     if key in expected:

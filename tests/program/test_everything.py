@@ -16,6 +16,7 @@ from gpu_cluster.components.settings import load as settings
 from gpu_cluster.stacks.definition.files import ROOT
 from gpu_cluster.stacks.definition.validation import refusals
 from gpu_cluster.stacks.engine.plan import Change
+from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.stacks.images import pulled as listed
 from gpu_cluster.stacks.live.leftovers import Objects, leftovers
 from gpu_cluster.stacks.recovery import google
@@ -170,6 +171,20 @@ def test_no_zone_is_a_subnet(config: dict[str, Any]) -> None:
 def existing(config: Mapping[str, Any]) -> bool:
     """Whether the cluster, and what runs in it, are somebody else's."""
     return "existing" in platform_in(config["gpu-cluster:cluster"])
+
+
+OF_A_CLUSTER = re.compile(r"gcp:(compute|container/cluster)|aws:(eks/(cluster|addon):|kms|vpc)|"
+                          r"aws:ec2/(?!launchTemplate:)")  # fmt: skip
+
+
+def test_nothing_of_an_owners_cluster_is_declared(config: dict[str, Any]) -> None:
+    """No control plane, network or addon, whatever runs there; and nothing is left to the deletion
+    of the cluster, which outlives the stack: only tags go with their node group."""
+    if existing(config):
+        found = recorded(config).resources
+        assert not [each.key for each in found if OF_A_CLUSTER.match(each.type)]
+        groups = {Urn.parse(each.deleted_with).type for each in found if each.deleted_with}
+        assert groups <= {"aws:eks/nodeGroup:NodeGroup"}
 
 
 FEATURES: Mapping[str, Callable[[dict[str, Any]], Any]] = {
