@@ -38,7 +38,7 @@ def nodes_of(ec2: Any, cluster: str) -> list[Any]:
         instance["InstanceId"]: instance
         for tag in CLUSTER_TAGS
         for machine in listed(
-            ec2, "instances", "Reservations", [{"Name": f"tag:{tag}", "Values": [cluster]}]
+            ec2, "describe_instances", "Reservations", Filters=[filter_of(f"tag:{tag}", cluster)]
         )
         for instance in machine["Instances"]
     }
@@ -78,20 +78,26 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
     try:
         wanted = replace(wanted, zones=zones_of(ec2, wanted.zones))
         by_id = "-az" in wanted.zones[0]
-        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+        rows = listed(
+            ec2, "describe_instance_type_offerings", "InstanceTypeOfferings",
             LocationType="availability-zone-id" if by_id else "availability-zone",
-            Filters=[{"Name": "instance-type", "Values": [kind]}],
-        )
-        has = sorted(row["Location"] for page in pages for row in page["InstanceTypeOfferings"])
+            Filters=[filter_of("instance-type", kind)],
+        )  # fmt: skip
+        has = sorted(row["Location"] for row in rows)
     except Exception as error:
         return Offer(wanted=wanted, zones=unknown(error), regional=True)
     return Offer(wanted=wanted, zones=tuple(has), regional=True)
 
 
-def listed(ec2: Any, noun: str, rows: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The results of EC2's `describe_<noun>`, from all pages."""
-    pages = ec2.get_paginator(f"describe_{noun}").paginate(Filters=filters)
-    return [item for page in pages for item in page[rows]]
+def listed(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
+    """The results of a call, from all pages."""
+    pages = client.get_paginator(call).paginate(**request)
+    return [item for page in pages for item in page.get(rows, ())]
+
+
+def filter_of(name: str, *values: str) -> dict[str, Any]:
+    """A filter of EC2's."""
+    return {"Name": name, "Values": list(values)}
 
 
 def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
@@ -116,13 +122,12 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
             who = str(sts.get_caller_identity()["Arn"])
         except Exception as error:
             reason = f"the identity that signs in is unknown: {unknown(error).reason}"
-            yield Finding(about="cluster.admins", word="unknown", reason=reason)
+            yield Finding.unknown("cluster.admins", reason)
             return
     if not any(_is(who, admin) for admin in texts(settings.cluster.admins)):
-        yield Finding(
-            about="cluster.admins",
-            word="wrong",
-            reason=f"{who} signs in but is not listed, so the update would fail at the first "
+        yield Finding.wrong(
+            "cluster.admins",
+            f"{who} signs in but is not listed, so the update would fail at the first "
             "Kubernetes object; add its role, or run Pulumi as one of the admins",
         )
 
@@ -148,14 +153,12 @@ def spot_role(iam: Any, settings: EksSettings) -> Iterator[Finding]:
     try:
         iam.get_role(RoleName="AWSServiceRoleForEC2Spot")
     except Exception as error:
-        code = getattr(error, "response", {}).get("Error", {}).get("Code")
-        if code != "NoSuchEntity":
-            yield Finding(about=paths[0], word="unknown", reason=unknown(error).reason)
+        if code_of(error) != "NoSuchEntity":
+            yield Finding.unknown(paths[0], unknown(error).reason)
             return
-        yield Finding(
-            about=paths[0],
-            word="wrong",
-            reason="the account lacks the role AWSServiceRoleForEC2Spot, without which Karpenter "
+        yield Finding.wrong(
+            paths[0],
+            "the account lacks the role AWSServiceRoleForEC2Spot, without which Karpenter "
             "starts no Spot instance; create it: aws iam create-service-linked-role "
             "--aws-service-name spot.amazonaws.com",
         )
@@ -175,16 +178,15 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings, eks: Any = None) -> Ite
             # The alias or the ARN, also for AWS's own key.
             default = str(ec2.get_ebs_default_kms_key_id()["KmsKeyId"])
             if not default.endswith("alias/aws/ebs") and not _is_awss(kms, default):
-                yield Finding(
-                    about=about,
-                    word="wrong",
-                    reason=f"the account encrypts disks with {default} by default, which the EBS "
+                yield Finding.wrong(
+                    about,
+                    f"the account encrypts disks with {default} by default, which the EBS "
                     "CSI driver and perhaps who starts nodes may not use; set it to that ARN",
                 )
             return
         roles = _launchers(eks, settings)
     except Exception as error:
-        yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+        yield Finding.unknown(about, unknown(error).reason)
         return
     for word, reason in _use_of_key(kms, key, roles):
         yield Finding(about=about, word=word, reason=reason)
@@ -200,10 +202,8 @@ def _use_of_key(
                    if statement.get("Effect") == "Allow"]  # fmt: skip
         if not all(any(role in principal for principal in granted) for role in roles):
             # A grant gives the permission just like the policy.
-            pages = kms.get_paginator("list_grants").paginate(KeyId=key)
-            granted += [
-                str(grant.get("GranteePrincipal")) for page in pages for grant in page["Grants"]
-            ]
+            grants = listed(kms, "list_grants", "Grants", KeyId=key)
+            granted += [str(grant.get("GranteePrincipal")) for grant in grants]
     except Exception as error:
         yield "unknown", unknown(error).reason
         return
@@ -248,9 +248,8 @@ def snapshots(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
         try:
             (row,) = ec2.describe_snapshots(SnapshotIds=[snapshot])["Snapshots"]
         except Exception as error:
-            code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
-            if not code.startswith("InvalidSnapshot"):
-                yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+            if not code_of(error).startswith("InvalidSnapshot"):
+                yield Finding.unknown(about, unknown(error).reason)
                 continue
             reason = f"{snapshot} does not exist in {settings.region}, or is not shared with you"
         else:
@@ -268,7 +267,7 @@ def snapshots(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
                         about=about, word=word, reason=f"the key of {snapshot}, {key}: {why}"
                     )
         if reason:
-            yield Finding(about=about, word="wrong", reason=reason)
+            yield Finding.wrong(about, reason)
 
 
 def _use_of_snapshots_key(
@@ -332,24 +331,20 @@ def buckets(s3: Any, accounts: Mapping[str, ServiceAccountArgs], region: str) ->
             answer = error.response["ResponseMetadata"]
             reason = unknown(error).reason
         except Exception as error:
-            yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+            yield Finding.unknown(about, unknown(error).reason)
             continue
         # S3 returns the region even if it refuses everything else.
         location = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region", region)
         if answer["HTTPStatusCode"] == 404:
-            yield Finding(
-                about=about,
-                word="wrong",
-                reason=f"does not exist; create it in {region}, or correct serviceAccounts",
+            yield Finding.wrong(
+                about, f"does not exist; create it in {region}, or correct serviceAccounts"
             )
         elif location != region:
-            yield Finding(
-                about=about,
-                word="wrong",
-                reason=f"is in {location}, and pods mount buckets of the cluster's region {region}",
+            yield Finding.wrong(
+                about, f"is in {location}, and pods mount buckets of the cluster's region {region}"
             )
         elif answer["HTTPStatusCode"] != 200:
-            yield Finding(about=about, word="unknown", reason=reason)
+            yield Finding.unknown(about, reason)
 
 
 def _is(who: str, admin: str) -> bool:
@@ -365,6 +360,11 @@ def _is(who: str, admin: str) -> bool:
         and admins_name.startswith("role/")
         and (admins_name.rpartition("/")[2] == role)
     )
+
+
+def code_of(error: Exception) -> str:
+    """The code of a refusal of AWS; empty for any other error."""
+    return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
 def unknown(error: Exception, service: str = "") -> Unknown:

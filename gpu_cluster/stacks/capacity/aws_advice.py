@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpu_cluster.stacks.capacity.advice import Advice, Estimate, Wanted, time_text
-from gpu_cluster.stacks.capacity.aws_account import unknown, zones_of
+from gpu_cluster.stacks.capacity.aws_account import listed, unknown, zones_of
 
 _LEAST_TYPES = 3
 """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-placement-score.html, "Minimum number of
@@ -39,14 +39,14 @@ def _scores(ec2: Any, wanted: Wanted) -> list[Estimate]:
     """The pool's zones. EC2 answers with IDs of zones, and the best ten of them."""
     zones = ec2.describe_availability_zones()["AvailabilityZones"]
     ids = {row["ZoneName"]: row["ZoneId"] for row in zones}
-    pages = ec2.get_paginator("get_spot_placement_scores").paginate(
+    rows = listed(
+        ec2, "get_spot_placement_scores", "SpotPlacementScores",
         InstanceTypes=sorted({*wanted.types}),
         TargetCapacity=wanted.nodes,
         TargetCapacityUnitType="units",
         SingleAvailabilityZone=True,
         RegionNames=[ec2.meta.region_name],
-    )
-    rows = [row for page in pages for row in page["SpotPlacementScores"]]
+    )  # fmt: skip
     scores: Mapping[str, int] = {row["AvailabilityZoneId"]: row["Score"] for row in rows}
     places = [(zone, ids.get(zone, zone)) for zone in zones_of(ec2, wanted.zones)]
     return [
@@ -61,12 +61,12 @@ def _scores(ec2: Any, wanted: Wanted) -> list[Estimate]:
 
 def _blocks(ec2: Any, wanted: Wanted) -> list[Estimate]:
     """The first offering of each zone for a day."""
-    pages = ec2.get_paginator("describe_capacity_block_offerings").paginate(
+    rows = listed(
+        ec2, "describe_capacity_block_offerings", "CapacityBlockOfferings",
         InstanceType=wanted.types[0],
         InstanceCount=min(wanted.nodes, _BLOCK_NODES),
         CapacityDurationHours=_BLOCK_HOURS,
-    )
-    rows = [row for page in pages for row in page["CapacityBlockOfferings"]]
+    )  # fmt: skip
     first: dict[str, Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["StartDate"]):
         first.setdefault(row["AvailabilityZone"], row)

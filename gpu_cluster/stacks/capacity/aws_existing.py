@@ -18,7 +18,7 @@ from gpu_cluster.components.lifecycle.ownership import AWS_TAG
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.outputs import text, texts
 from gpu_cluster.components.settings.model import Settings
-from gpu_cluster.stacks.capacity.aws_account import nodes_of, unknown
+from gpu_cluster.stacks.capacity.aws_account import filter_of, listed, nodes_of, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
 from gpu_cluster.stacks.definition.settings import principals_key
 
@@ -84,10 +84,9 @@ def _policies(eks: Any, args: EksExistingClusterArgs) -> Iterator[Finding]:
         yield _unknown("cluster.existing", "eks", error)
         return
     if str(values.get("enableNetworkPolicy")).lower() != "true":
-        yield Finding(
-            about="cluster.existing",
-            word="unknown",
-            reason=f"the addon vpc-cni of {args.existing} does not enforce NetworkPolicies, so "
+        yield Finding.unknown(
+            "cluster.existing",
+            f"the addon vpc-cni of {args.existing} does not enforce NetworkPolicies, so "
             "that every pod may reach the workers of training jobs and services, unless something "
             "else such as Calico does; ask its owner to set enableNetworkPolicy of the addon",
         )
@@ -102,13 +101,13 @@ def _each(about: str, service: str, lines: Iterator[str | Finding]) -> Iterator[
                 yield line
                 continue
             key, _, reason = line.partition(": ")
-            yield Finding(about=key, word="wrong", reason=reason)
+            yield Finding.wrong(key, reason)
     except Exception as error:
         yield _unknown(about, service, error)
 
 
 def _unknown(about: str, service: str, error: Exception) -> Finding:
-    return Finding(about=about, word="unknown", reason=unknown(error, service).reason)
+    return Finding.unknown(about, unknown(error, service).reason)
 
 
 def kubeconfig_of(eks: Any, settings: EksSettings) -> str:
@@ -128,8 +127,7 @@ def reads_aws_auth(eks: Any, name: str) -> bool:
 
 
 def _missing(eks: Any, settings: EksSettings, name: str) -> Iterator[str]:
-    clusters = [cluster for page in eks.get_paginator("list_clusters").paginate()
-                for cluster in page["clusters"]]  # fmt: skip
+    clusters = listed(eks, "list_clusters", "clusters")
     listing = f"it has {', '.join(clusters)}" if clusters else "it has none"
     yield (
         f"cluster.existing: {settings.region} has no EKS cluster {name} that is visible "
@@ -165,8 +163,8 @@ def _cluster(cluster: Row, args: EksExistingClusterArgs, simulated: bool) -> Ite
 
 def _subnets(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
     vpc, name = config["vpcId"], args.existing
-    by_id = [{"Name": "subnet-id", "Values": list(args.network.subnet_ids)}]
-    for item in ec2.describe_subnets(Filters=by_id)["Subnets"]:
+    by_id = filter_of("subnet-id", *texts(args.network.subnet_ids))
+    for item in ec2.describe_subnets(Filters=[by_id])["Subnets"]:
         if item["VpcId"] != vpc:
             yield (
                 f"cluster.network.subnetIds: {item['SubnetId']} is in {item['VpcId']}, and {name} "
@@ -177,12 +175,12 @@ def _subnets(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[st
 def _security_groups(ec2: Any, config: Row, args: EksExistingClusterArgs) -> Iterator[str]:
     vpc, name = config["vpcId"], args.existing
     groups = texts(args.network.security_group_ids)
-    by_id = [{"Name": "group-id", "Values": groups}]
-    rows = ec2.describe_security_groups(Filters=by_id)["SecurityGroups"] if groups else []
+    by_id = filter_of("group-id", *groups)
+    rows = ec2.describe_security_groups(Filters=[by_id])["SecurityGroups"] if groups else []
     vpc_of = {item["GroupId"]: item["VpcId"] for item in rows}
     if missing := [group for group in groups if vpc_of.get(group) != vpc]:
-        listed = " or ".join(missing)
-        yield f"cluster.{_GROUPS}: {vpc}, the VPC of {name}, has no security group {listed}"
+        absent = " or ".join(missing)
+        yield f"cluster.{_GROUPS}: {vpc}, the VPC of {name}, has no security group {absent}"
         return
     others = security_groups_of_nodes(ec2, name)
     own = groups or [config["clusterSecurityGroupId"]]
@@ -198,8 +196,8 @@ def _needs(settings: Settings[EksSettings], args: EksExistingClusterArgs) -> lis
     accounts = settings.auxiliary.accounts
     grouped = SCALERS[args.scaler].node_groups
     return [
-        *(("cluster.autoscaler", _AGENT) for _ in [1] if args.autoscaler is not None),
-        *(("cluster.karpenter", _AGENT) for _ in [1] if args.karpenter is not None),
+        *([("cluster.autoscaler", _AGENT)] if args.autoscaler is not None else []),
+        *([("cluster.karpenter", _AGENT)] if args.karpenter is not None else []),
         *((f"serviceAccounts.{account}", _AGENT) for account in accounts),
         *(
             (f"serviceAccounts.{account}.buckets", "aws-mountpoint-s3-csi-driver")
@@ -212,7 +210,7 @@ def _needs(settings: Settings[EksSettings], args: EksExistingClusterArgs) -> lis
             for pool, resolved in settings.own.pools.items()
             if resolved.args.node_repair.enabled and grouped
         ),
-        *((_CNI_POLICY, "vpc-cni") for _ in [1] if not args.network.cni_policy),
+        *([] if args.network.cni_policy else [(_CNI_POLICY, "vpc-cni")]),
     ]
 
 
@@ -223,8 +221,7 @@ def _addons(
     DaemonSet has the addon's name in AWS's charts as well (aws-ebs-csi-driver 2.x,
     aws-mountpoint-s3-csi-driver 2.x, eks-pod-identity-agent, eks-node-monitoring-agent 1.7.0)."""
     name = args.existing
-    pages = eks.get_paginator("list_addons").paginate(clusterName=name)
-    installed = {addon for page in pages for addon in page["addons"]}
+    installed = set(listed(eks, "list_addons", "addons", clusterName=name))
     for addon in sorted(installed & {bad.of for bad in BAD_RELEASES}):
         version = eks.describe_addon(clusterName=name, addonName=addon)["addon"]["addonVersion"]
         if bad := harm(addon, version):
@@ -236,10 +233,9 @@ def _addons(
         installed |= {addon.name for addon in ADDONS if addon.auto_mode}
     for about, addon in needs:
         if about != _CNI_POLICY and addon not in installed:
-            yield Finding(
-                about=about,
-                word="wrong",
-                reason=f"needs the addon {addon}, which {name} does not have; ask its owner to "
+            yield Finding.wrong(
+                about,
+                f"needs the addon {addon}, which {name} does not have; ask its owner to "
                 f"run aws eks create-addon --region {eks.meta.region_name} --cluster-name {name} "
                 f"--addon-name {addon}",
                 unless_runs=addon,
@@ -310,9 +306,8 @@ def _members(eks: Any, teams: Mapping[str, str], name: str) -> Iterator[str]:
     provider may define members."""
     if eks.list_identity_provider_configs(clusterName=name)["identityProviderConfigs"]:
         return
-    pages = eks.get_paginator("list_access_entries").paginate(clusterName=name)
     used_groups: set[str] = set()
-    for arn in (entry for page in pages for entry in page["accessEntries"]):
+    for arn in listed(eks, "list_access_entries", "accessEntries", clusterName=name):
         entry = eks.describe_access_entry(clusterName=name, principalArn=arn)["accessEntry"]
         used_groups.update(entry.get("kubernetesGroups", ()))
     for group, key in teams.items():
@@ -327,9 +322,8 @@ def _members(eks: Any, teams: Mapping[str, str], name: str) -> Iterator[str]:
 
 def node_groups(eks: Any, cluster: str) -> Iterator[Row]:
     """The managed node groups of a cluster, as EKS describes them."""
-    for page in eks.get_paginator("list_nodegroups").paginate(clusterName=cluster):
-        for group in page["nodegroups"]:
-            yield eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
+    for group in listed(eks, "list_nodegroups", "nodegroups", clusterName=cluster):
+        yield eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
 
 
 def security_groups_of_nodes(ec2: Any, cluster: str) -> set[str]:

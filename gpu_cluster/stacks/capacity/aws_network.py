@@ -12,7 +12,7 @@ from gpu_cluster.components.catalog import eks as catalog
 from gpu_cluster.components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.schema.outputs import texts
-from gpu_cluster.stacks.capacity.aws_account import listed, nodes_of, unknown
+from gpu_cluster.stacks.capacity.aws_account import filter_of, listed, nodes_of, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
 
 _AT = "cluster.network.subnetIds"
@@ -44,15 +44,16 @@ def network_findings(
         every = list(dict.fromkeys([*wanted, *of_pools]))
         return list(_findings(ec2, settings, wanted, every, claims or {}))
     except Exception as error:
-        return [Finding(about=_AT, word="unknown", reason=unknown(error).reason)]
+        return [Finding.unknown(_AT, unknown(error).reason)]
 
 
 def _findings(
     ec2: Any, settings: EksSettings, wanted: Sequence[str], every: Sequence[str],
     claims: Mapping[str, tuple[str | None, Sequence[str]]],
 ) -> Iterator[Finding]:  # fmt: skip
-    named = [{"Name": "subnet-id", "Values": list(every)}]
-    rows = {row["SubnetId"]: row for row in listed(ec2, "subnets", "Subnets", named)}
+    named = filter_of("subnet-id", *every)
+    subnets = listed(ec2, "describe_subnets", "Subnets", Filters=[named])
+    rows = {row["SubnetId"]: row for row in subnets}
     if missing := [subnet for subnet in every if subnet not in rows]:
         yield _wrong(
             f"{settings.region} has no subnet {' or '.join(missing)} that is visible to this "
@@ -103,10 +104,9 @@ def _apart(
                 places = ", ".join(
                     f"{row['SubnetId']} in {row['AvailabilityZone']}" for row in others
                 )
-                yield Finding(
-                    about=f"volumeClaims.{claim}",
-                    word="wrong",
-                    reason=f"its disk is in {zone}, and nodes of pool {pool} start in {places}, "
+                yield Finding.wrong(
+                    f"volumeClaims.{claim}",
+                    f"its disk is in {zone}, and nodes of pool {pool} start in {places}, "
                     f"where they cannot attach it; set gpuPools.{pool}.subnetIds to the subnet in "
                     f"{zone}, or volumeClaims.{claim}.zone to {others[0]['AvailabilityZone']}",
                 )
@@ -170,8 +170,8 @@ def _held(ec2: Any, cluster: str) -> dict[str, int]:
 
 def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
     tables = route_tables(ec2, vpc)
-    within = [{"Name": "vpc-id", "Values": [vpc]}]
-    endpoints = listed(ec2, "vpc_endpoints", "VpcEndpoints", within)
+    within = filter_of("vpc-id", vpc)
+    endpoints = listed(ec2, "describe_vpc_endpoints", "VpcEndpoints", Filters=[within])
     interfaces = any(endpoint["VpcEndpointType"] == "Interface" for endpoint in endpoints)
     for subnet in subnets:
         table = _table_of(tables, subnet["SubnetId"])
@@ -180,10 +180,8 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
             continue
         reason_ = f"{subnet['SubnetId']} has no route to the internet: {reason}"
         if interfaces:
-            yield Finding(
-                about=_AT,
-                word="unknown",
-                reason=f"{reason_}; it is not known whether the VPC's endpoints are sufficient",
+            yield Finding.unknown(
+                _AT, f"{reason_}; it is not known whether the VPC's endpoints are sufficient"
             )
         else:
             yield _wrong(f"{reason_}, so its nodes could not join")
@@ -191,7 +189,8 @@ def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
 
 def route_tables(ec2: Any, vpc: str) -> list[Row]:
     """The route tables of a VPC."""
-    return listed(ec2, "route_tables", "RouteTables", [{"Name": "vpc-id", "Values": [vpc]}])
+    within = filter_of("vpc-id", vpc)
+    return listed(ec2, "describe_route_tables", "RouteTables", Filters=[within])
 
 
 def way_out(subnet: Row, tables: Sequence[Row]) -> Literal["nat", "internet", "none"]:
@@ -231,4 +230,4 @@ def _no_way_out(subnet: Row, table: Row | None) -> str:
 
 
 def _wrong(reason: str) -> Finding:
-    return Finding(about=_AT, word="wrong", reason=reason)
+    return Finding.wrong(_AT, reason)

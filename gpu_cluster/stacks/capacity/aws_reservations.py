@@ -1,17 +1,15 @@
 """The state of Capacity Reservations and Capacity Blocks in EC2; read-only."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import botocore.exceptions
 
 from gpu_cluster.components.cluster import ResolvedPool
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.reservation import is_group
 from gpu_cluster.components.scalers import Scaler
 from gpu_cluster.components.schema.outputs import text
-from gpu_cluster.stacks.capacity.aws_account import unknown, zones_of
+from gpu_cluster.stacks.capacity.aws_account import code_of, listed, unknown, zones_of
 from gpu_cluster.stacks.capacity.reserved import Held, Reserved, State, Wanted
 
 _STATES: Mapping[str, State] = {
@@ -60,12 +58,14 @@ def reserved(ec2: Any, groups: Any, item: Wanted, own: Iterable[Mapping[str, Any
     try:
         zones = zones_of(ec2, item.zones)
         names = _members(groups, item.reservation)
-        rows = _described(ec2, names) if names else []
+        by_id = {"CapacityReservationIds": names}
+        described = ec2.describe_capacity_reservations(**by_id) if names else {}
     except Exception as error:
-        if _code(error) in _NOT_THERE:
+        if code_of(error) in _NOT_THERE:
             return Reserved(wanted=item, held=(), hint=hint)
         return Reserved(wanted=item, held=unknown(error), hint=hint)
     taken = [instance.get("CapacityReservationId") for instance in own]
+    rows: list[Mapping[str, Any]] = described.get("CapacityReservations", [])
     reservations = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
     return Reserved(wanted=replace(item, zones=zones), held=reservations, hint=hint)
 
@@ -95,8 +95,7 @@ def unused(
     if not buyers:
         return []
     try:
-        pages = ec2.get_paginator("describe_capacity_reservations").paginate()
-        rows = [row for page in pages for row in page["CapacityReservations"]]
+        rows = listed(ec2, "describe_capacity_reservations", "CapacityReservations")
     except Exception as error:
         return [f"gpuPools: open Capacity Reservations are not known: {unknown(error).reason}"]
     return [
@@ -117,16 +116,9 @@ def unused(
 def _members(groups: Any, reservation: str) -> list[str]:
     if not is_group(reservation):
         return [reservation]
-    pages = groups.get_paginator("list_group_resources").paginate(Group=reservation)
-    arns = [
-        item["Identifier"]["ResourceArn"] for page in pages for item in page.get("Resources", ())
-    ]
+    resources = listed(groups, "list_group_resources", "Resources", Group=reservation)
+    arns = [resource["Identifier"]["ResourceArn"] for resource in resources]
     return [arn.rpartition("/")[2] for arn in arns if ":capacity-reservation/" in arn]
-
-
-def _described(ec2: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
-    rows = ec2.describe_capacity_reservations(CapacityReservationIds=list(names))
-    return list(rows["CapacityReservations"])
 
 
 def _held(row: Mapping[str, Any], own: int) -> Held:
@@ -168,9 +160,3 @@ def _hint(item: Wanted, region: str) -> str:
             "--capacity-duration-hours 24"
         )
     return f"list the existing ones: aws ec2 describe-capacity-reservations --region {region}"
-
-
-def _code(error: Exception) -> str:
-    if isinstance(error, botocore.exceptions.ClientError):
-        return str(error.response["Error"].get("Code", ""))
-    return ""

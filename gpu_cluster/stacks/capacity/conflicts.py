@@ -280,7 +280,7 @@ def _device_plugins(
         for item in settings.pools.values()
         if item.pool.device_plugin
         or item.pool.device_class
-        or (item.pool.driver_directory and not _left(item.pool))
+        or (item.pool.driver_directory and "device plugin" not in (item.pool.left_to_others or ()))
     ]
     operator = _has_operator(definitions or [])
     plugins = [item for item in daemons if is_plugin(item)]
@@ -321,8 +321,7 @@ def is_plugin(daemon: Object) -> bool:
 
 
 def _kind(daemon: Object) -> str:
-    spec = daemon["spec"]["template"]["spec"]
-    return "DRA driver" if is_dra_driver(spec) else "device plugin"
+    return "DRA driver" if is_dra_driver(_spec(daemon)) else "device plugin"
 
 
 def is_installer(daemon: Object) -> bool:
@@ -337,10 +336,6 @@ def is_autoscaler(deployment: Object) -> bool:
 
 def _has_operator(definitions: list[Object]) -> bool:
     return any(definition["metadata"]["name"] == _OPERATOR for definition in definitions)
-
-
-def _left(pool: GpuPool) -> bool:
-    return "device plugin" in (pool.left_to_others or ())
 
 
 def _installers(daemons: list[Object], settings: Settings[Any]) -> Iterator[Conflict]:
@@ -376,7 +371,7 @@ def _nccl_plugins(daemons: list[Object], settings: Settings[Any]) -> Iterator[Co
         for daemon in daemons
         for container in (
             *_containers(daemon),
-            *(daemon["spec"]["template"]["spec"].get("initContainers") or ()),
+            *(_spec(daemon).get("initContainers") or ()),
         )
         for name in needed
         if f"/{name}" in str(container["image"])
@@ -426,7 +421,7 @@ def is_efa_plugin(daemon: Object) -> bool:
 def _runs_on(daemon: Object, pool: GpuPool) -> bool:
     """Whether its pods tolerate the pool's taints and may select its nodes, whose labels of the
     cloud are not known."""
-    spec = daemon["spec"]["template"]["spec"]
+    spec = _spec(daemon)
     labels, tolerations = {**pool.labels, **pool.node_selector}, spec.get("tolerations") or []
     return selects(spec, labels, perhaps=_by_cloud) is not False and all(
         tolerated(tolerations, key=taint.key, value=taint.value, effect=taint.effect)
@@ -441,7 +436,7 @@ def _by_cloud(key: str) -> bool:
 
 def _tolerates(daemon: Object) -> bool:
     """Whether its pods tolerate the taint of GPU nodes."""
-    tolerations = daemon["spec"]["template"]["spec"].get("tolerations") or []
+    tolerations = _spec(daemon).get("tolerations") or []
     return any(toleration.get("key") in (None, "nvidia.com/gpu") for toleration in tolerations)
 
 
@@ -488,9 +483,14 @@ def _discovered(autoscaler: Object) -> Iterator[set[str]]:
                 yield {tag.partition("=")[0] for tag in tags}
 
 
+def _spec(obj: Object) -> Object:
+    """The spec of its pods."""
+    spec: Object = obj["spec"]["template"]["spec"]
+    return spec
+
+
 def _containers(obj: Object) -> list[Object]:
-    containers: list[Object] = obj["spec"]["template"]["spec"]["containers"]
-    return containers
+    return list(_spec(obj)["containers"])
 
 
 def _images(obj: Object) -> list[str]:

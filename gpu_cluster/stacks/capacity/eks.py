@@ -42,10 +42,11 @@ from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.questions import Questions
 from gpu_cluster.stacks.capacity.reserved import Reserved
 from gpu_cluster.stacks.capacity.reserved import Wanted as Reservation
-from gpu_cluster.stacks.capacity.verdict import Finding, Known, Need, Unknown
+from gpu_cluster.stacks.capacity.verdict import Finding, Known, Need, Unit, Unknown
 
 KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
 _ECR = re.compile(r"(?P<id>[0-9]{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.")
+_SERVICES = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3", "eks", "iam")
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 
 
@@ -156,10 +157,7 @@ def needs(
                 _count(
                     quotas, name, kind, nodes=resolved.pool.bounds[1] + warm, spot=bought == "spot"
                 )
-    return [
-        Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
-        for quota, counted in quotas.items()
-    ], notes
+    return [_need(quota, "vCPUs", counted, region) for quota, counted in quotas.items()], notes
 
 
 def network_needs(settings: EksSettings) -> list[Need]:
@@ -169,11 +167,9 @@ def network_needs(settings: EksSettings) -> list[Need]:
         return []
     addresses = [f"{cluster.name}-{zone}" for zone in cluster.network.exits]
     return [
-        Need(quota=catalog.VPC_QUOTA, scope=region, unit="VPCs", pools={cluster.name: 1},
-             link=_link(catalog.VPC_QUOTA, region)),
-        Need(quota=catalog.ADDRESS_QUOTA, scope=region, unit="addresses",
-             pools=dict.fromkeys(addresses, 1), link=_link(catalog.ADDRESS_QUOTA, region)),
-    ]  # fmt: skip
+        _need(catalog.VPC_QUOTA, "VPCs", {cluster.name: 1}, region),
+        _need(catalog.ADDRESS_QUOTA, "addresses", dict.fromkeys(addresses, 1), region),
+    ]
 
 
 def one_node(pool: ResolvedPool[EksGpuNodeGroupArgs], way: str, *, region: str) -> Need:
@@ -182,7 +178,7 @@ def one_node(pool: ResolvedPool[EksGpuNodeGroupArgs], way: str, *, region: str) 
     for kind in pool.args.instance_types:
         _count(quotas, pool.pool.name, kind, nodes=1, spot=way == "spot")
     quota, counted = next(iter(quotas.items()))
-    return Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
+    return _need(quota, "vCPUs", counted, region)
 
 
 def _count(
@@ -195,11 +191,12 @@ def _count(
     counted[name] = max(counted.get(name, 0), row.vcpu * nodes)
 
 
-def _link(quota: str, region: str) -> str:
+def _need(quota: str, unit: Unit, pools: Mapping[str, int], region: str) -> Need:
     code = quota.split(maxsplit=1)[0]
     code_path = f"/{code}" if code.startswith("L-") else ""
     home = "https://console.aws.amazon.com/servicequotas/home/services"
-    return f"{home}/{_service_of(quota)}/quotas{code_path}?region={region}"
+    link = f"{home}/{_service_of(quota)}/quotas{code_path}?region={region}"
+    return Need(quota=quota, scope=region, unit=unit, pools=pools, link=link)
 
 
 def _service_of(quota: str) -> str:
@@ -209,16 +206,9 @@ def _service_of(quota: str) -> str:
 class AwsQuotas:
     """Answers from Service Quotas and EC2; read-only."""
 
-    def __init__(
-        self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None, kms: Any = None,
-        s3: Any = None, eks: Any = None, iam: Any = None,
-    ) -> None:  # fmt: skip
-        self._iam = iam
-        self._kms, self._s3, self.eks = kms, s3, eks
-        self._quotas = quotas
-        self.ec2 = ec2
-        self._sts = sts
-        self._groups = groups
+    def __init__(self, clients: Mapping[str, Any]) -> None:
+        """`clients`: name of a service -> boto3's client."""
+        self._clients, self.ec2, self.eks = clients, clients["ec2"], clients.get("eks")
         self._instances: list[Mapping[str, Any]] | Unknown | None = None
         self._vcpus: dict[str, int] = {}
 
@@ -230,12 +220,9 @@ class AwsQuotas:
         """
         try:
             signed_in = session(provider, endpoint)
-            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3", "eks",
-                     "iam")  # fmt: skip
-            clients = [signed_in.client(name, endpoint_url=endpoint) for name in names]
+            return cls({name: signed_in.client(name, endpoint_url=endpoint) for name in _SERVICES})
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
-        return cls(*clients)
 
     def answer(self, need: Need) -> Known | Unknown:
         """AWS's answer about a need's quota."""
@@ -243,13 +230,14 @@ class AwsQuotas:
         if not code.startswith("L-"):
             return Unknown(reason="it is uncertain which quota these instances count against")
         asked = {"ServiceCode": _service_of(need.quota), "QuotaCode": code}
+        quotas = self._clients["service-quotas"]
         try:
             try:
-                response = self._quotas.get_service_quota(**asked)
-            except self._quotas.exceptions.NoSuchResourceException:
+                response = quotas.get_service_quota(**asked)
+            except quotas.exceptions.NoSuchResourceException:
                 # Service Quotas raises it for a quota that was never changed in this account and
                 # region (https://github.com/aws/aws-cli/issues/6629).
-                response = self._quotas.get_aws_default_service_quota(**asked)
+                response = quotas.get_aws_default_service_quota(**asked)
         except Exception as error:
             return unknown(error)
         used = self._use(need, None)
@@ -272,7 +260,8 @@ class AwsQuotas:
             self._instances = self._ask_instances()
         instances = () if isinstance(self._instances, Unknown) else self._instances
         own_nodes = [instance for instance in instances if _cluster(instance) == cluster]
-        return aws_reservations.reserved(self.ec2, self._groups, wanted, own_nodes)
+        groups = self._clients["resource-groups"]
+        return aws_reservations.reserved(self.ec2, groups, wanted, own_nodes)
 
     def advise(self, wanted: advice.Wanted) -> advice.Advice | None:
         """EC2's Spot placement scores, or the Capacity Blocks on sale."""
@@ -287,13 +276,14 @@ class AwsQuotas:
         """Other problems: the current identity is not an admin, a subnet lacks something or is not
         in a disk's zone, a disk's key or snapshot prevents nodes from starting, a bucket does not
         exist or is in another region, the account lacks the role for Spot."""
+        clients = self._clients
         return [
-            *aws_account.signed_in(self._sts, settings),
+            *aws_account.signed_in(clients["sts"], settings),
             *aws_network.network_findings(self.ec2, settings, claims),
-            *aws_account.disks_key(self.ec2, self._kms, settings, self.eks),
-            *aws_account.snapshots(self.ec2, self._kms, settings),
-            *aws_account.buckets(self._s3, accounts, settings.region),
-            *aws_account.spot_role(self._iam, settings),
+            *aws_account.disks_key(self.ec2, clients["kms"], settings, self.eks),
+            *aws_account.snapshots(self.ec2, clients["kms"], settings),
+            *aws_account.buckets(clients["s3"], accounts, settings.region),
+            *aws_account.spot_role(clients["iam"], settings),
         ]
 
     def _use(self, need: Need, cluster: str | None) -> float | Unknown:
@@ -314,7 +304,7 @@ class AwsQuotas:
     def _network_use(self, need: Need, *, own: bool) -> float | Unknown:
         try:
             if need.quota == catalog.VPC_QUOTA:
-                rows = aws_account.listed(self.ec2, "vpcs", "Vpcs", [])
+                rows = aws_account.listed(self.ec2, "describe_vpcs", "Vpcs")
             else:
                 rows = self.ec2.describe_addresses()["Addresses"]
         except Exception as error:
@@ -326,13 +316,13 @@ class AwsQuotas:
 
     def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:
         try:
-            pages = self.ec2.get_paginator("describe_instances").paginate(
-                Filters=[{"Name": "instance-state-name", "Values": list(_COUNTED)}]
+            counted = aws_account.filter_of("instance-state-name", *_COUNTED)
+            reservations = aws_account.listed(
+                self.ec2, "describe_instances", "Reservations", Filters=[counted]
             )
             instances = [
                 instance
-                for page in pages
-                for reservation in page["Reservations"]
+                for reservation in reservations
                 for instance in reservation["Instances"]
                 if quota_of(instance["InstanceType"], spot=False) is not None
             ]

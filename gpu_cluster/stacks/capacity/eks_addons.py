@@ -15,7 +15,7 @@ from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.eks.node_repair_args import counts_nvlink_errors
 from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.scalers import SCALERS
-from gpu_cluster.stacks.capacity.aws_account import unknown
+from gpu_cluster.stacks.capacity.aws_account import listed, unknown
 from gpu_cluster.stacks.capacity.verdict import Finding
 
 _AT = "cluster.addonVersions"
@@ -56,7 +56,7 @@ def addon_findings(
             if bad := harm(name, version):
                 reason = f"{version} {bad.symptom} ({bad.source}); {fitting}"
                 if bad.reason and _acts_on(bad.reason, settings):
-                    findings.append(Finding(about=about, word="wrong", reason=reason))
+                    findings.append(Finding.wrong(about, reason))
                 else:
                     notes.append(f"{about}: {reason}")
             if version not in fitting.versions:
@@ -67,11 +67,11 @@ def addon_findings(
                 )
                 offer = str(fitting) if fitting.versions else "no version of the addon fits"
                 reason = f"{what} does not fit Kubernetes {cluster.version}; {offer}"
-                findings.append(Finding(about=about, word="wrong", reason=reason))
+                findings.append(Finding.wrong(about, reason))
             elif name in pinned and version != fitting.versions[0]:
                 notes.append(f"{about}: {version} fits Kubernetes {cluster.version}; {fitting}")
     except Exception as error:
-        findings.append(Finding(about=_AT, word="unknown", reason=unknown(error).reason))
+        findings.append(Finding.unknown(_AT, unknown(error).reason))
     return findings, notes
 
 
@@ -110,16 +110,13 @@ def _running(eks: Any, cluster: str) -> Mapping[str, str]:
 
 
 def _fitting(eks: Any, name: str, kubernetes: str) -> _Fitting:
-    pages = eks.get_paginator("describe_addon_versions").paginate(
-        addonName=name, kubernetesVersion=kubernetes
-    )
+    asked = {"addonName": name, "kubernetesVersion": kubernetes}
     defaults = {
         version["addonVersion"]: any(
             compatibility.get("defaultVersion") and compatibility["clusterVersion"] == kubernetes
             for compatibility in version["compatibilities"]
         )
-        for page in pages
-        for addon in page["addons"]
+        for addon in listed(eks, "describe_addon_versions", "addons", **asked)
         for version in addon["addonVersions"]
     }
     newest = sorted(defaults, key=lambda v: [*map(int, re.findall("[0-9]+", v))], reverse=True)

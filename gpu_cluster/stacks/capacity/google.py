@@ -5,9 +5,9 @@ Queries the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggr
 `instances`, `acceleratorTypes`, `machineTypes` and `reservations`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gpu_cluster.components.catalog import gke as catalog
 from gpu_cluster.components.cluster import ResolvedPool
@@ -19,10 +19,12 @@ from gpu_cluster.stacks.capacity.google_advice import GoogleAdvice
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.google_reservations import held, own_nodes, specific
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
-from gpu_cluster.stacks.capacity.verdict import Known, Need, Unknown
+from gpu_cluster.stacks.capacity.verdict import Known, Need, Unit, Unknown
 from gpu_cluster.stacks.table import amount
 
 KEYS = ("gcp:project",)
+_Sizes = dict[tuple[str, str, Unit], dict[str, int]]
+"""Quota, scope and unit -> pool -> its units."""
 ALL_REGIONS = "all regions"
 _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
@@ -74,8 +76,7 @@ def needs(
 
     `gpus`: pool -> maximum number of physical GPUs.
     """
-    link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
-    metrics: dict[str, dict[str, int]] = {}
+    sizes: _Sizes = {}
     notes = []
     for name, pool in pools.items():
         # A pool with an order of fallback needs quota for its last choice, or it may wait; the
@@ -90,32 +91,19 @@ def needs(
             continue
         if not gpus[name]:
             continue
-        gpu_model = catalog.ACCELERATORS[pool.pool.accelerator]
-        metric = metric_of(gpu_model, way)
-        metrics.setdefault(metric, {})[name] = gpus[name]
-    result = [
-        Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
-        for metric, counted in metrics.items()
-    ]
-    if result:
-        everything = {name: n for counted in metrics.values() for name, n in counted.items()}
-        result.append(
-            Need(
-                quota=catalog.GLOBAL_GPU_QUOTA,
-                scope=ALL_REGIONS,
-                unit="GPUs",
-                pools=everything,
-                link=link,
-            )
-        )
-    return result, notes
+        metric = metric_of(catalog.ACCELERATORS[pool.pool.accelerator], way)
+        sizes.setdefault((metric, region, "GPUs"), {})[name] = gpus[name]
+    if sizes:
+        everything = {name: n for counted in sizes.values() for name, n in counted.items()}
+        sizes[catalog.GLOBAL_GPU_QUOTA, ALL_REGIONS, "GPUs"] = everything
+    return _as_needs(sizes, project), notes
 
 
 def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list[Need]:
     """A need for each quota of boot disks, of local SSDs, and of vCPUs that are bought on demand: a
     reservation counted its own when it was created, and Spot has another quota of vCPUs if the
     project asked for it."""
-    sizes: dict[tuple[str, str, Literal["GB", "vCPUs"]], dict[str, int]] = {}
+    sizes: _Sizes = {}
     for pool, of in nodes.items():
         disks = sizes.setdefault((_DISK_QUOTAS[of.disk], region, "GB"), {})
         disks[pool] = of.gigabytes * of.count
@@ -128,32 +116,31 @@ def node_needs(nodes: Mapping[str, Nodes], *, project: str, region: str) -> list
         if (of_family := CPU_QUOTAS.get(of.machine.family)) is not None:
             sizes.setdefault((of_family, region, "vCPUs"), {}).update(cpus)
         sizes.setdefault((GLOBAL_CPU_QUOTA, ALL_REGIONS, "vCPUs"), {}).update(cpus)
+    return _as_needs(sizes, project)
+
+
+def network_needs(
+    pools: Mapping[str, ResolvedPool[Any]], *, cluster: GkeClusterArgs, project: str
+) -> list[Need]:
+    """The needs of the VPC networks that the stack creates, if it creates those between GPUs, and
+    of their subnetworks."""
+    own = {} if cluster.network.existing else {cluster.name: 1}
+    fabrics = [pool.pool.fabric for pool in pools.values() if pool.pool.fabric]
+    between = {name for fabric in fabrics for name in fabric.networks or ()}
+    counted = {**own, "gpuNetworksCidr": len(between)}
+    sizes: _Sizes = {
+        ("NETWORKS", ALL_REGIONS, "VPCs"): counted,
+        ("SUBNETWORKS", ALL_REGIONS, "subnetworks"): counted,
+    }
+    return _as_needs(sizes, project) if between else []
+
+
+def _as_needs(sizes: _Sizes, project: str) -> list[Need]:
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
     return [
         Need(quota=metric, scope=scope, unit=unit, pools=pools, link=link)
         for (metric, scope, unit), pools in sizes.items()
     ]
-
-
-def network_needs(
-    pools: Mapping[str, ResolvedPool[Any]], *, cluster: GkeClusterArgs, project: str
-) -> Iterator[Need]:
-    """The needs of the VPC networks that the stack creates, if it creates those between GPUs, and
-    of their subnetworks."""
-    own = {} if cluster.network.existing else {cluster.name: 1}
-    between = {name for pool in pools.values() for name in _between(pool)}
-    for quota in ("NETWORKS", "SUBNETWORKS") if between else ():
-        yield Need(
-            quota=quota,
-            scope=ALL_REGIONS,
-            unit="VPCs" if quota == "NETWORKS" else "subnetworks",
-            pools={**own, "gpuNetworksCidr": len(between)},
-            link=f"https://console.cloud.google.com/iam-admin/quotas?project={project}",
-        )
-
-
-def _between(pool: ResolvedPool[Any]) -> Sequence[str]:
-    return (pool.pool.fabric and pool.pool.fabric.networks) or ()
 
 
 def one_node(pool: ResolvedPool[Any], way: str, *, region: str) -> Need:
@@ -236,9 +223,7 @@ class GoogleQuotas:
         unknown, as for disks, of which an instance does not tell the type, and networks."""
         if need.unit in ("GB", "VPCs", "subnetworks"):
             return None
-        instances = self._api.aggregated(
-            self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
-        )
+        instances = self._nodes(cluster)
         if isinstance(instances, Unknown):
             return None
         return sum(
@@ -274,9 +259,7 @@ class GoogleQuotas:
         path = parse_reservation(wanted.reservation)
         owner = path.owner or self._project
         reservations_found = self._api.aggregated(owner, "reservations", f"name={path.name}")
-        nodes = self._api.aggregated(
-            self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
-        )
+        nodes = self._nodes(cluster)
         if isinstance(reservations_found, Unknown):
             return reservations.Reserved(wanted=wanted, held=reservations_found)
         own = [] if isinstance(nodes, Unknown) else nodes
@@ -285,6 +268,10 @@ class GoogleQuotas:
             for zone, reservation in reservations_found
         ]
         return reservations.Reserved(wanted=wanted, held=tuple(rows))
+
+    def _nodes(self, cluster: str) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
+        condition = f"labels.{_CLUSTER_LABEL}={cluster}"
+        return self._api.aggregated(self._project, "instances", condition)
 
 
 def _on_standard_quota(

@@ -63,52 +63,51 @@ class GoogleApi:
         reason if there is none."""
         key = (service, path)
         if key not in self._answers:
-            asked = self._ask("GET", service, path)
-            self._answers[key] = asked if isinstance(asked, Unknown) else _body(asked)
+            self._answers[key] = _body(self._ask("GET", service, path))
         return self._answers[key]
 
     def aggregated(
         self, project: str, collection: str, wanted: str
     ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
         """(zone or region, resource) of everything that matches a filter, wherever it is."""
-        query = {"filter": wanted, "maxResults": "500"}
-        listed: list[tuple[str, Mapping[str, Any]]] = []
-        page = ""
-        while True:
-            text = urllib.parse.urlencode({**query, **_page_token(page)})
-            body = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
-            if isinstance(body, Unknown):
-                return body
-            for scope, part in body.get("items", {}).items():
-                location = scope.rpartition("/")[2]
-                listed += [(location, resource) for resource in part.get(collection, ())]
-            if not (page := body.get("nextPageToken", "")):
-                return listed
+        pages = self._pages(f"projects/{project}/aggregated/{collection}", {"filter": wanted})
+        if isinstance(pages, Unknown):
+            return pages
+        return [
+            (scope.rpartition("/")[2], resource)
+            for page in pages
+            for scope, part in page.get("items", {}).items()
+            for resource in part.get(collection, ())
+        ]
 
     def listed(self, path: str) -> list[Mapping[str, Any]] | Unknown:
         """All resources in a list of Compute Engine's, from all pages."""
-        rows: list[Mapping[str, Any]] = []
-        page = ""
+        pages = self._pages(path, {})
+        if isinstance(pages, Unknown):
+            return pages
+        return [resource for page in pages for resource in page.get("items", ())]
+
+    def _pages(self, path: str, query: Mapping[str, str]) -> list[Mapping[str, Any]] | Unknown:
+        """The pages of a list of Compute Engine's."""
+        query, pages = {**query, "maxResults": "500"}, list[Mapping[str, Any]]()
         while True:
-            text = urllib.parse.urlencode({"maxResults": "500", **_page_token(page)})
-            body = self.get("compute", f"{path}?{text}")
+            body = self.get("compute", f"{path}?{urllib.parse.urlencode(query)}")
             if isinstance(body, Unknown):
                 return body
-            rows += body.get("items", ())
-            if not (page := body.get("nextPageToken", "")):
-                return rows
+            pages.append(body)
+            if not body.get("nextPageToken"):
+                return pages
+            query = {**query, "pageToken": body["nextPageToken"]}
 
     def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
         """Like `get`, but None for a resource that does not exist."""
         asked = self._ask("GET", service, path)
-        if isinstance(asked, Unknown):
-            return asked
-        return None if asked[0] == 404 else _body(asked)
+        missing = not isinstance(asked, Unknown) and asked[0] == 404
+        return None if missing else _body(asked)
 
     def post(self, service: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | Unknown:
         """The answer to a POST of JSON that changes nothing."""
-        asked = self._ask("POST", service, path, body)
-        return asked if isinstance(asked, Unknown) else _body(asked)
+        return _body(self._ask("POST", service, path, body))
 
     def scoped(self, scope: str) -> "GoogleApi":
         """The same API with another scope; itself if it has that one, or no credentials."""
@@ -119,8 +118,7 @@ class GoogleApi:
     def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
         """An IAM policy, for which Resource Manager requires a POST."""
         verb = "POST" if service == "cloudresourcemanager" else "GET"
-        asked = self._ask(verb, service, path)
-        return asked if isinstance(asked, Unknown) else _body(asked)
+        return _body(self._ask(verb, service, path))
 
     def _ask(
         self, verb: str, service: str, path: str, body: Mapping[str, Any] | None = None
@@ -175,12 +173,9 @@ class GoogleApi:
         return authorized(credentials)  # type: ignore[no-untyped-call]
 
 
-def _page_token(page: str) -> dict[str, str]:
-    """The query parameters for a page; none for the first."""
-    return {"pageToken": page} if page else {}
-
-
-def _body(answered: Answered) -> Mapping[str, Any] | Unknown:
+def _body(answered: Answered | Unknown) -> Mapping[str, Any] | Unknown:
+    if isinstance(answered, Unknown):
+        return answered
     status, body = answered
     is_object = isinstance(body, dict)
     if status == 200 and is_object:

@@ -23,10 +23,10 @@ def bucket_findings(
             row = api.found("storage", f"b/{bucket}")
             if row is None:
                 reason = "no such bucket exists; create it, or correct its name"
-                result.append(Finding(about=about, word="wrong", reason=reason))
+                result.append(Finding.wrong(about, reason))
                 continue
             if isinstance(row, Unknown):
-                result.append(Finding(about=about, word="unknown", reason=row.reason))
+                result.append(Finding.unknown(about, row.reason))
                 continue
             uniform = (row.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
             if not uniform.get("enabled"):

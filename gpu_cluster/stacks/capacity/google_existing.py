@@ -40,14 +40,14 @@ def cluster_findings(
         return []
     cluster = api.found("container", args.path_in(gke_settings.project))
     if isinstance(cluster, Unknown):
-        return [Finding(about="cluster.existing", word="unknown", reason=cluster.reason)]
+        return [Finding.unknown("cluster.existing", cluster.reason)]
     lines = (
         [_elsewhere(api, gke_settings.project, args)]
         if cluster is None
         else list(_lines(cluster, settings, args, owner, simulated))
     )
     findings = [
-        Finding(about=about, word="wrong", reason=reason)
+        Finding.wrong(about, reason)
         for about, _, reason in (line.partition(": ") for line in lines)
     ]
     direct = [name for name, pool in gke_settings.pools.items() if pool.args.gpu_direct == "rdma"]
@@ -56,10 +56,7 @@ def cluster_findings(
             f"GKE gives nodes RDMA only in clusters with Dataplane V2, which {args.existing} has "
             "not, and which only a new cluster can have; drop the key"
         )
-        findings += [
-            Finding(about=f"gpuPools.{name}.gpuDirect", word="wrong", reason=reason)
-            for name in direct
-        ]
+        findings += [Finding.wrong(f"gpuPools.{name}.gpuDirect", reason) for name in direct]
     policies = settings.training_jobs or settings.running["services"]
     if cluster is not None and policies and not _enforces(cluster):
         reason = (
@@ -69,7 +66,7 @@ def cluster_findings(
             f"recreates all nodes: {gcloud('update', args, gke_settings.project)} with "
             "--update-addons NetworkPolicy=ENABLED, then with --enable-network-policy"
         )
-        findings.append(Finding(about="cluster.existing", word="unknown", reason=reason))
+        findings.append(Finding.unknown("cluster.existing", reason))
     return findings
 
 

@@ -34,7 +34,7 @@ def _secrets_key(key: str, project: str, api: GoogleApi) -> Iterator[Finding]:
     about = api.get("cloudresourcemanager", f"projects/{project}")
     if isinstance(about, Unknown):
         reason = f"it is not known whether GKE's service agent may use the key: {about.reason}"
-        yield Finding(about="cluster.secretsEncryptionKey", word="unknown", reason=reason)
+        yield Finding.unknown("cluster.secretsEncryptionKey", reason)
         return
     agent = f"service-{about['projectNumber']}@container-engine-robot.iam.gserviceaccount.com"
     ring = key.partition("/cryptoKeys/")[0]

@@ -52,11 +52,11 @@ def network_findings(
 
 
 def _wrong(key: str, reason: str) -> Finding:
-    return Finding(about=f"{_AT}.{key}", word="wrong", reason=reason)
+    return Finding.wrong(f"{_AT}.{key}", reason)
 
 
 def _unknown(key: str, reason: str) -> Finding:
-    return Finding(about=f"{_AT}.{key}", word="unknown", reason=reason)
+    return Finding.unknown(f"{_AT}.{key}", reason)
 
 
 class _Asked:
@@ -237,15 +237,11 @@ def _routes(
     # A route with tags applies to machines with these; GKE's have none by default.
     routes = [route for route in listed if _last(route["network"]) == vpc and not route.get("tags")]
     out = (route for route in routes if route["destRange"] == _ANYWHERE)
-    return routes, min(out, key=_order, default=None)
+    return routes, min(out, key=lambda route: int(route.get("priority", 1000)), default=None)
 
 
 def _elsewhere(route: Mapping[str, Any] | None) -> bool:
     return route is not None and _last(route.get("nextHopGateway")) != _GATEWAY
-
-
-def _order(route: Mapping[str, Any]) -> int:
-    return int(route.get("priority", 1000))
 
 
 def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
@@ -289,9 +285,9 @@ def granted(
     elif others:
         reason = f"{missing}, unless it is a member of {', '.join(others)}"
     else:
-        yield Finding(about=about, word="wrong", reason=f"{missing}; {fix}")
+        yield Finding.wrong(about, f"{missing}; {fix}")
         return
-    yield Finding(about=about, word="unknown", reason=reason)
+    yield Finding.unknown(about, reason)
 
 
 def _size(block: str) -> int:

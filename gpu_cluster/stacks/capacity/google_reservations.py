@@ -31,6 +31,7 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
         kind = machine(kind, name, int(first["acceleratorCount"]))
     total = int(sku.get("count", 0))
     state_name = str(row.get("status", "unknown"))
+    end = row.get("deleteAtTime")
     return Held(
         name=str(row["name"])
         if owner == project
@@ -42,13 +43,9 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
         own=own,
         state=_STATES.get(state_name, "over"),
         said=state_name,
-        end=_time(row.get("deleteAtTime")),
+        end=datetime.fromisoformat(end) if isinstance(end, str) else None,
         refusal=_refusal(row, project, owner),
     )
-
-
-def _time(text: object) -> datetime | None:
-    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def _refusal(row: Mapping[str, Any], project: str, owner: str) -> str:

@@ -1,19 +1,13 @@
 """Whether the cloud offers what the pools need in the required zones; pure functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_cluster.stacks.capacity.verdict import Unknown
-from gpu_cluster.stacks.outcome import ExitCode, worst
 from gpu_cluster.stacks.table import table
 
 Word = Literal["offered", "not offered", "unknown"]
-_CODES: Mapping[Word, ExitCode] = {
-    "offered": ExitCode.OK,
-    "not offered": ExitCode.FINDING,
-    "unknown": ExitCode.UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +77,6 @@ class Offer:
             "verdict": self.word,
             "reason": self.reason,
         }
-
-
-def exit_code(offers: Sequence[Offer]) -> ExitCode:
-    """1 if something is not offered, else 2 if something is not known, else 0."""
-    return worst(_CODES[offer.word] for offer in offers)
 
 
 def offers_text(offers: Sequence[Offer], once: str = "") -> str:

@@ -1,24 +1,16 @@
 """Whether the reservations that pools name exist, and have enough machines; pure functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from gpu_cluster.stacks.capacity import advice
 from gpu_cluster.stacks.capacity.verdict import Unknown
-from gpu_cluster.stacks.outcome import ExitCode, worst
 from gpu_cluster.stacks.table import table
 
 Word = Literal["enough", "later", "too little", "wrong", "unknown"]
 State = Literal["active", "later", "over"]
-_CODES: Mapping[Word, ExitCode] = {
-    "enough": ExitCode.OK,
-    "later": ExitCode.OK,
-    "too little": ExitCode.FINDING,
-    "wrong": ExitCode.FINDING,
-    "unknown": ExitCode.UNKNOWN,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +190,6 @@ def missing(reserved: Sequence[Reserved]) -> list[advice.Wanted]:
         if not isinstance(result.held, Unknown)
         and all(reservation.state == "over" for reservation in result.held)
     ]
-
-
-def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
-    """1 if a pool gets no or too few nodes, else 2 if something is not known, else 0."""
-    return worst(_CODES[result.word] for result in reserved)
 
 
 def reserved_text(reserved: Sequence[Reserved], once: str = "") -> str:

@@ -31,7 +31,7 @@ from gpu_cluster.stacks.definition.settings import (
     platform_of,
     settings_of,
 )
-from gpu_cluster.stacks.outcome import Answer, CheckError, worst
+from gpu_cluster.stacks.outcome import Answer, CheckError
 
 
 def answer(
@@ -55,7 +55,7 @@ def answer(
             **head, "quotas": [], "offers": [], "reservations": [], "advice": [],
             "findings": [finding.document() for finding in installed], "notes": [note],
         }  # fmt: skip
-        return exit_code([], installed), document, "\n".join([note, *map(str, installed)])
+        return exit_code(installed), document, "\n".join([note, *map(str, installed)])
     settings = settings_of(stack, config)
     simulated = endpoint or simulator(str(PLATFORMS[settings.platform].cloud))
     asked = _questions(stack, config, settings, simulated)
@@ -87,9 +87,7 @@ def answer(
         "findings": [finding.document() for finding in findings],
         "notes": notes,
     }
-    code = worst([
-        exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(known),
-    ])  # fmt: skip
+    code = exit_code([*verdicts, *findings, *offered, *known])
     questions = [item for item in advised if not item.unasked]
     once = no_answer([*verdicts, *offered, *known, *questions, *findings])
     parts = [
@@ -117,8 +115,8 @@ def _installed(
         kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal, trusted=trusted)
         controllers = foreign_controllers(kubeconfig, batch, f"{project_name(ROOT)}/{stack}")
     except CheckError as error:
-        return [Finding(about="batch", word="unknown", reason=str(error))]
-    return [Finding(about=key, word="wrong", reason=reason) for key, reason in controllers.items()]
+        return [Finding.unknown("batch", str(error))]
+    return [Finding.wrong(key, reason) for key, reason in controllers.items()]
 
 
 def _existing(
@@ -145,12 +143,12 @@ def _existing(
                 unread.append(("batch", str(error)))
         found = without_running(kubeconfig, found, owner)
     except CheckError as error:
-        unread_cluster = Finding(about="cluster", word="unknown", reason=str(error))
+        unread_cluster = Finding.unknown("cluster", str(error))
         return [*map(unless_run, found), unread_cluster]
     return [
         *found,
-        *(Finding(about=key, word="wrong", reason=reason) for key, reason in result.items()),
-        *(Finding(about=key, word="unknown", reason=reason) for key, reason in unread),
+        *(Finding.wrong(key, reason) for key, reason in result.items()),
+        *(Finding.unknown(key, reason) for key, reason in unread),
     ]
 
 

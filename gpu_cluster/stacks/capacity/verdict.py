@@ -1,6 +1,6 @@
 """Whether a quota is enough for the maximum size of the pools; pure functions for any cloud."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -8,13 +8,13 @@ from gpu_cluster.stacks.outcome import ExitCode, worst
 from gpu_cluster.stacks.table import amount, table
 
 Word = Literal["enough", "too little", "unknown"]
+Unit = Literal["GPUs", "vCPUs", "GB", "VPCs", "subnetworks", "addresses"]
 _CODES = {
-    "enough": ExitCode.OK,
-    "too little": ExitCode.FINDING,
-    "wrong": ExitCode.FINDING,
+    **dict.fromkeys(("enough", "later", "offered"), ExitCode.OK),
+    **dict.fromkeys(("too little", "not offered", "wrong"), ExitCode.FINDING),
     "unknown": ExitCode.UNKNOWN,
 }
-"""Word of a verdict or a finding -> the resulting exit code."""
+"""Word of a `Judged` -> the resulting exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Need:
     """The cloud's name or code for it."""
     scope: str
     """Its scope, for instance `us-central1` or `all regions`."""
-    unit: Literal["GPUs", "vCPUs", "GB", "VPCs", "subnetworks", "addresses"]
+    unit: Unit
     pools: Mapping[str, int]
     """Pool -> units at its `maxNodes`; of a network's quota, name of a resource -> 1."""
     link: str
@@ -66,6 +66,14 @@ class Finding:
     reason: str
     unless_runs: str = ""
     """The name of an image without registry and tag; a DaemonSet that runs it disproves this."""
+
+    @classmethod
+    def wrong(cls, about: str, reason: str, *, unless_runs: str = "") -> "Finding":
+        return cls(about=about, word="wrong", reason=reason, unless_runs=unless_runs)
+
+    @classmethod
+    def unknown(cls, about: str, reason: str) -> "Finding":
+        return cls(about=about, word="unknown", reason=reason)
 
     def __str__(self) -> str:
         return f"{self.about}: {self.reason}"
@@ -150,7 +158,7 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
 
 
 class Judged(Protocol):
-    """A verdict, an offer or a finding."""
+    """A verdict, an offer, a reservation or a finding."""
 
     @property
     def word(self) -> str: ...
@@ -167,10 +175,9 @@ def no_answer(judged: Sequence[Judged]) -> str:
     return first if same else ""
 
 
-def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> ExitCode:
-    """1 if a quota is too small or something is wrong, else 2 if one is not known, else 0."""
-    words = [*(verdict.word for verdict in verdicts), *(finding.word for finding in findings)]
-    return worst(_CODES[word] for word in words)
+def exit_code(judged: Iterable[Judged]) -> ExitCode:
+    """1 if something is too little, not offered or wrong, else 2 if it is not known, else 0."""
+    return worst(_CODES[result.word] for result in judged)
 
 
 def verdicts_text(verdicts: Sequence[Verdict], notes: Sequence[str], once: str = "") -> str:

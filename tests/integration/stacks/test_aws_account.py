@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -30,6 +31,32 @@ from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
 
+def client(service: str, region: str = "us-east-1") -> Any:
+    """Of a test's own keys, with which nobody signs in."""
+    return boto3.client(
+        service, region_name=region, aws_access_key_id="x", aws_secret_access_key="x"
+    )
+
+
+@contextmanager
+def served(account: SimulatedAccount) -> Iterator[SimulatedAccount]:
+    """With its API on a port."""
+    stop = serve(account)
+    try:
+        yield account
+    finally:
+        stop()
+
+
+def policy_of(*statements: Any) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [*statements]}
+
+
+def allowing(*arns: str) -> dict[str, Any]:
+    """The statement of a key's policy that lets these use it."""
+    return {"Effect": "Allow", "Principal": {"AWS": [*arns]}, "Action": "kms:*", "Resource": "*"}
+
+
 def eks_settings(*changes: list[Any]) -> Any:
     return read(*changes)
 
@@ -53,7 +80,7 @@ def test_capacity_and_recovery_sign_in_as_the_role_that_the_provider_assumes() -
     roles = [{"roleArn": DEPLOYER}]
     provider = eks_settings(["aws:assumeRoles", roles]).provider
     as_role = "assumed-role/deployer/gpu-cluster"
-    asked = eks.AwsQuotas.of(provider, None)._sts.get_caller_identity()["Arn"]
+    asked = eks.AwsQuotas.of(provider, None)._clients["sts"].get_caller_identity()["Arn"]
     assert asked.endswith(as_role)
     config = {"aws:assumeRoles": json.dumps(roles)}
     assert LiveClouds(config=config).aws("us-east-1").caller()[1] == asked
@@ -84,7 +111,7 @@ def test_a_role_is_never_replaced_by_an_identity_that_may_not_assume_it(
 )
 def test_a_reservation_for_other_machines_is_not_enough(change: dict[str, str], word: str) -> None:
     """Of the right type in the right zone, and no node of EKS comes out of it."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     row = {"CapacityReservationId": "cr-0123456789abcdef0", "InstanceType": "p4d.24xlarge",
            "AvailabilityZone": "us-east-1b", "TotalInstanceCount": 1, "AvailableInstanceCount": 1,
            "State": "active", **change}  # fmt: skip
@@ -102,13 +129,10 @@ def test_a_simulator_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    provider, account = eks_settings().provider, SimulatedAccount()
-    stop = serve(account)
-    try:
-        sts = session(provider, account.endpoint).client("sts", endpoint_url=account.endpoint)
+    with served(SimulatedAccount()) as account:
+        signed_in = session(eks_settings().provider, account.endpoint)
+        sts = signed_in.client("sts", endpoint_url=account.endpoint)
         assert sts.get_caller_identity()["Account"]
-    finally:
-        stop()
 
 
 def test_one_module_signs_in_to_aws() -> None:
@@ -125,7 +149,7 @@ G7E = ["gpu-cluster:gpuPools", "train-gpu", "instanceTypes", ["g7e.2xlarge"]]
 @mock_aws
 def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     """A zone that lacks a pool's type is a finding that names those that have it."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     zones = ["gpu-cluster:cluster", "network", {"zones": ["us-east-1a", "us-east-1b"]}]
     lacking = (
         "train-gpu",
@@ -145,7 +169,7 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     ]
     bought = ["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-east-1b"]]
     assert offers_of(ec2, eks_settings(zones, G7E, *block, bought)) == []
-    elsewhere = boto3.client("ec2", region_name="us-west-1")
+    elsewhere = client("ec2", "us-west-1")
     amd = ["gpu-cluster:cluster", "systemPool", {"instanceTypes": ["m7a.large"]}]
     assert offers_of(elsewhere, eks_settings(zones, amd))[0] == (
         "system",
@@ -173,7 +197,7 @@ def test_auto_mode_has_no_system_pool_to_count() -> None:
 @mock_aws
 def test_zone_ids_and_an_existing_vpc_are_asked_for_as_such() -> None:
     """Zone names differ by account: IDs are asked as IDs, and subnets say where they are."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     offered = ec2.describe_instance_type_offerings(
         LocationType="availability-zone-id",
         Filters=[{"Name": "instance-type", "Values": ["g7e.2xlarge"]}],
@@ -197,9 +221,7 @@ def test_zone_ids_and_an_existing_vpc_are_asked_for_as_such() -> None:
 
 def test_what_ec2_may_not_be_asked_is_not_known() -> None:
     """A refusal is said once for each pool, and is no finding."""
-    ec2 = boto3.client(
-        "ec2", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+    ec2 = client("ec2")
     with Stubber(ec2) as stub:
         for _ in range(2):
             stub.add_client_error("describe_instance_type_offerings", "UnauthorizedOperation", "no")
@@ -227,9 +249,7 @@ DEPLOYER = "arn:aws:iam::123456789012:role/deployer"
 )  # fmt: skip
 def test_whoever_runs_pulumi_has_to_be_an_admin(caller: str, admins: list[str], good: bool) -> None:
     """The creator of an EKS cluster gets nothing by itself."""
-    sts = boto3.client(
-        "sts", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+    sts = client("sts")
     settings = eks_settings(["gpu-cluster:cluster", "admins", admins])
     with Stubber(sts) as stub:
         stub.add_response("get_caller_identity", {"Arn": caller})
@@ -251,9 +271,9 @@ def test_the_role_that_the_provider_assumes_is_who_signs_in() -> None:
 
 def test_a_finding_beside_the_quotas_is_a_finding() -> None:
     """The exit code is 1 where one is wrong, and 2 where one is only not known."""
-    wrong = Finding(about="pool t4", word="wrong", reason="EC2 has no t4 in us-east-1b")
-    unknown = Finding(about="pool t4", word="unknown", reason="no answer")
-    assert [exit_code([], each) for each in ([], [unknown], [wrong], [unknown, wrong])] == [
+    wrong = Finding.wrong("pool t4", "EC2 has no t4 in us-east-1b")
+    unknown = Finding.unknown("pool t4", "no answer")
+    assert [exit_code(each) for each in ([], [unknown], [wrong], [unknown, wrong])] == [
         0,
         2,
         1,
@@ -268,9 +288,7 @@ def test_a_vpc_of_the_stack_s_own_counts_against_the_quotas_of_networks() -> Non
         ["gpu-cluster:cluster", "network", {"zones": zones, "nat": "per-zone"}],
         ["gpu-cluster:cluster", "name", "ml"],
     )
-    account = SimulatedAccount()
-    stop = serve(account)
-    try:
+    with served(SimulatedAccount()) as account:
         quotas = eks.AwsQuotas.of(settings.provider, account.endpoint)
         of_vpcs, of_addresses = needs = eks.network_needs(settings)
 
@@ -296,8 +314,6 @@ def test_a_vpc_of_the_stack_s_own_counts_against_the_quotas_of_networks() -> Non
         ]  # fmt: skip
         assert "/services/vpc/quotas/L-F678F1CE?" in of_vpcs.link
         assert "/services/ec2/quotas/L-0263D0A3?" in of_addresses.link
-    finally:
-        stop()
     subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
     existing = eks_settings(["gpu-cluster:cluster", "network", {"subnetIds": subnets}])
     assert eks.network_needs(existing) == []
@@ -306,7 +322,7 @@ def test_a_vpc_of_the_stack_s_own_counts_against_the_quotas_of_networks() -> Non
 @mock_aws
 def test_karpenter_needs_the_role_of_spot_in_the_account() -> None:
     """EKS creates it for node groups and for Auto Mode, and only Spot needs it."""
-    iam = boto3.client("iam", region_name="us-east-1")
+    iam = client("iam")
     without = ["gpu-cluster:cluster", "autoscaler", "absent"]
 
     def found(scaler: str, bought: str) -> list[tuple[str, str, str]]:
@@ -330,8 +346,8 @@ def test_karpenter_needs_the_role_of_spot_in_the_account() -> None:
 def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     """A customer's default key is to be named; one that is named needs Auto Scaling in its policy,
     whose statements the finding has. What a wildcard lets use it, only KMS knows."""
-    kms = boto3.client("kms", region_name="us-east-1")
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    kms = client("kms")
+    ec2 = client("ec2")
 
     def found(default: str, policy: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
         """Of an account that encrypts disks with `default`, and with a key that has `policy`."""
@@ -347,26 +363,24 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     ((key, word, reason),) = found(default)
     assert (key, word) == ("cluster.disksEncryptionKey", "wrong")
     assert reason.startswith(f"the account encrypts disks with {default} by default")
-    root = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"},
-            "Action": "kms:*", "Resource": "*"}  # fmt: skip
-    ((_, word, reason),) = found(default, {"Version": "2012-10-17", "Statement": [root]})
+    root = allowing("arn:aws:iam::123456789012:root")
+    ((_, word, reason),) = found(default, policy_of(root))
     assert word == "wrong"
     statements = json.loads(reason.partition("to its policy: ")[2])
     assert len(statements) == 2
-    good = {"Version": "2012-10-17", "Statement": [root, *statements]}
-    assert found(default, good) == []
+    assert found(default, policy_of(root, *statements)) == []
     through = {"kms:CallerAccount": "123456789012", "kms:ViaService": "ec2.us-east-1.amazonaws.com"}
     anybody = root | {"Condition": {"StringEquals": through}}
     for principal in ({"AWS": "*"}, "*"):
-        via = {"Version": "2012-10-17", "Statement": [root, {**anybody, "Principal": principal}]}
-        ((_, word, reason),) = found(default, via)
+        via = {**anybody, "Principal": principal}
+        ((_, word, reason),) = found(default, policy_of(root, via))
         assert (word, "whether the conditions" in reason) == ("unknown", True)
 
 
 @mock_aws
 def test_a_snapshot_that_no_disk_can_be_created_from_is_named() -> None:
     """Missing, or of a larger volume."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=200)["VolumeId"]
     snapshot = ec2.create_snapshot(VolumeId=volume)["SnapshotId"]
 
@@ -403,10 +417,8 @@ def test_who_starts_the_nodes_needs_the_key_of_a_snapshot(
     scaler: str, named: str, word: str | None
 ) -> None:
     """The stack gives Karpenter the key of the disks, which has its own check, and no other."""
-    kms, ec2 = (boto3.client(name, region_name="us-east-1") for name in ("kms", "ec2"))
-    allowed = {"Effect": "Allow", "Action": "kms:*", "Resource": "*",
-               "Principal": {"AWS": f"arn:aws:iam::123456789012:{named}"}}  # fmt: skip
-    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    kms, ec2 = client("kms"), client("ec2")
+    policy = policy_of(allowing(f"arn:aws:iam::123456789012:{named}"))
     key = kms.create_key(Policy=json.dumps(policy))["KeyMetadata"]["Arn"]
     row = {"State": "completed", "VolumeSize": 100, "Encrypted": True, "KmsKeyId": key}
     cluster, disk = "gpu-cluster:cluster", {"os": "bottlerocket", "diskSizeGb": 100}
@@ -442,13 +454,12 @@ def test_who_starts_the_nodes_needs_the_key_of_a_snapshot(
 def test_who_starts_the_nodes_needs_the_key(scaler: str, named: str, word: str | None) -> None:
     """Auto Scaling, for the system pool also beside Karpenter; the stack's own roles by IAM; of
     somebody else's cluster with Auto Mode, its role."""
-    kms = boto3.client("kms", region_name="us-east-1")
+    kms = client("kms")
     account = "arn:aws:iam::123456789012:"
     scaling = f"{account}role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAuto"
     arns = [f"{scaling}Scaling" if each == "Auto Scaling" else f"{account}{each}"
             for each in named.split(" and ")]  # fmt: skip
-    allowed = {"Effect": "Allow", "Principal": {"AWS": arns}, "Action": "kms:*", "Resource": "*"}
-    key = kms.create_key(Policy=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))
+    key = kms.create_key(Policy=json.dumps(policy_of(allowing(*arns))))
     cluster = "gpu-cluster:cluster"
     changes = [[cluster, "disksEncryptionKey", key["KeyMetadata"]["Arn"]]]
     if scaler == "on-eks":
@@ -467,12 +478,7 @@ def test_who_starts_the_nodes_needs_the_key(scaler: str, named: str, word: str |
 
 def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:
     """EC2 answers with the alias in one account, and with the key's ARN in another."""
-    kms, ec2 = (
-        boto3.client(
-            name, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-        )
-        for name in ("kms", "ec2")
-    )
+    kms, ec2 = client("kms"), client("ec2")
     arn = "arn:aws:kms:us-east-1:123456789012:key/7adeb491-68c9-4a5b-86ec-a86ce5364094"
     metadata = {"KeyId": arn.rpartition("/")[2], "KeyManager": "AWS"}
     with Stubber(ec2) as asked, Stubber(kms) as described:
@@ -485,7 +491,7 @@ def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:
 def test_a_grant_lets_auto_scaling_use_a_key_of_disks() -> None:
     """KMS is asked for grants before the policy is called wrong; one of another role is none, and
     a refusal leaves it unknown."""
-    kms = boto3.client("kms", region_name="us-east-1")
+    kms = client("kms")
     key = kms.create_key()["KeyMetadata"]["Arn"]
     settings = eks_settings(["gpu-cluster:cluster", "disksEncryptionKey", key])
 
@@ -510,7 +516,7 @@ def test_a_grant_lets_auto_scaling_use_a_key_of_disks() -> None:
 @mock_aws
 def test_a_bucket_has_to_exist_in_the_region_of_the_cluster() -> None:
     """S3 is asked for each bucket that a service account names."""
-    s3 = boto3.client("s3", region_name="us-east-1")
+    s3 = client("s3")
     s3.create_bucket(Bucket="here")
     elsewhere = {"LocationConstraint": "eu-west-1"}
     s3.create_bucket(Bucket="there", CreateBucketConfiguration=elsewhere)
@@ -534,13 +540,9 @@ def test_a_bucket_has_to_exist_in_the_region_of_the_cluster() -> None:
 def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
     """Names of buckets are those of everybody, also in moto, which keeps them by themselves."""
     s3_backends.bucket_accounts["data"] = ("aws", "999999999999")
-    account = SimulatedAccount(Existing(buckets={"data": Bucket()}))
-    stop = serve(account)
-    try:
+    with served(SimulatedAccount(Existing(buckets={"data": Bucket()}))) as account:
         account.open("us-east-1")
         assert [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]] == ["data"]
-    finally:
-        stop()
 
 
 @mock_aws
@@ -561,7 +563,7 @@ def test_an_open_reservation_that_nothing_uses_is_named(
 ) -> None:
     """On-demand nodes of Karpenter are launched with the preference `none`, those of Auto Mode once
     a pool names another reservation."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     row = {"CapacityReservationId": "cr-0123456789abcdef0", "InstanceType": "g7e.2xlarge",
            "TotalInstanceCount": 2, "AvailableInstanceCount": 2, "State": "active",
            "InstanceMatchCriteria": "open", **change}  # fmt: skip

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 from google.auth.exceptions import DefaultCredentialsError
@@ -23,6 +22,7 @@ from gpu_cluster.stacks.capacity import stack_capacity as quota
 from gpu_cluster.stacks.capacity.verdict import Known, Need, Unknown
 from gpu_cluster.stacks.definition.settings import NOWHERE, config_of, settings_of
 from gpu_cluster.stacks.outcome import CheckError
+from tests.integration.stacks.test_aws_account import client
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
@@ -50,10 +50,9 @@ def test_aws_counts_vcpus_by_family_and_market() -> None:
     }
 
 
-def quotas_client() -> Any:
-    return boto3.client(
-        "service-quotas", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+def answers(service_quotas: Any) -> aws_quota.AwsQuotas:
+    """What this client of Service Quotas and EC2 say."""
+    return aws_quota.AwsQuotas({"service-quotas": service_quotas, "ec2": client("ec2")})
 
 
 ASKED: Mapping[str, str] = {"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}
@@ -72,7 +71,7 @@ def aws_need() -> Need:
 @mock_aws
 def test_aws_limit_and_use() -> None:
     """The limit is Service Quotas'; the use, and its own part, are the running instances' vCPUs."""
-    ec2 = boto3.client("ec2", region_name="us-east-1")
+    ec2 = client("ec2")
     for kind, count, tags in (
         ("g4dn.xlarge", 1, {"eks:cluster-name": "mine"}),
         ("g4dn.xlarge", 1, {"eks:eks-cluster-name": "mine"}),
@@ -93,10 +92,10 @@ def test_aws_limit_and_use() -> None:
             if tags
             else [],
         )
-    client = quotas_client()
-    with Stubber(client) as stub:
+    asked = client("service-quotas")
+    with Stubber(asked) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 16.0}}, ASKED)
-        quotas = aws_quota.AwsQuotas(client, ec2)
+        quotas = answers(asked)
         assert quotas.answer(aws_need()) == Known(limit=16, use=2 * 4 + 8)
     assert quotas.own_use(aws_need(), "mine") == 8
     assert quotas.own_use(aws_need(), "another") == 0
@@ -116,11 +115,10 @@ SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in
 )
 def test_aws_refuses(code: str, reason: str) -> None:
     """A refusal of AWS makes the quota unknown, in AWS's words."""
-    client = quotas_client()
-    with Stubber(client) as stub:
+    asked = client("service-quotas")
+    with Stubber(asked) as stub:
         stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
-        quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
-        assert quotas.answer(aws_need()) == Unknown(reason=reason)
+        assert answers(asked).answer(aws_need()) == Unknown(reason=reason)
 
 
 @mock_aws
@@ -142,9 +140,9 @@ def test_a_registry_of_another_account_is_a_note(
 @mock_aws
 def test_a_quota_that_nobody_ever_changed_has_aws_s_default() -> None:
     """GetServiceQuota answers NoSuchResourceException for it."""
-    client = quotas_client()
+    asked = client("service-quotas")
     for default, answer in ((64.0, Known(limit=64.0, use=0.0)), (None, "no answer: NoSuchRes")):
-        with Stubber(client) as stub:
+        with Stubber(asked) as stub:
             refused = "NoSuchResourceException"
             stub.add_client_error("get_service_quota", refused, expected_params=ASKED)
             if default is None:
@@ -152,8 +150,7 @@ def test_a_quota_that_nobody_ever_changed_has_aws_s_default() -> None:
             else:
                 given = {"Quota": {"Value": default}}
                 stub.add_response("get_aws_default_service_quota", given, ASKED)
-            quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
-            found = quotas.answer(aws_need())
+            found = answers(asked).answer(aws_need())
         assert found == answer or (isinstance(found, Unknown) and str(answer) in found.reason)
 
 
@@ -169,19 +166,6 @@ def test_nodes_without_gpus_count_against_the_standard_quota() -> None:
     system = EksSystemPoolArgs(spot=True, max_nodes=2)
     spot, _ = aws_quota.needs({}, {"system": system}, region="us-east-1")
     assert [(one.quota, one.units) for one in spot] == [("L-34B43A08 standard Spot", 4)]
-
-
-def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is asked, and the line says what to do."""
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(variable, "/no/such/file")
-    quotas = aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1"), None)
-    assert quotas.answer(aws_need()) == Unknown(
-        reason=f"AWS could not be queried: Unable to locate credentials; {SIGN_IN}"
-    )
 
 
 def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +189,7 @@ def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatc
 def test_aws_quota_of_uncertain_code_is_not_asked_for() -> None:
     """For Spot nodes of the newest P families the check says that it does not know the quota."""
     uncertain = Need(quota="Spot p5", scope="x", unit="vCPUs", pools={"p": 1}, link="https://x")
-    assert isinstance(aws_quota.AwsQuotas(None, None).answer(uncertain), Unknown)
+    assert isinstance(aws_quota.AwsQuotas({"ec2": None}).answer(uncertain), Unknown)
 
 
 def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

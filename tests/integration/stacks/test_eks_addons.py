@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import boto3
 import pytest
 from botocore.stub import Stubber
 
 from gpu_cluster.stacks.capacity.eks_addons import addon_findings
+from tests.integration.stacks.test_aws_account import client
 from tests.unit.components.test_settings_eks import read
 
 NEWEST, DEFAULT, OLD = "v1.12.10-eksbuild.1", "v1.12.4-eksbuild.2", "v1.12.4-eksbuild.1"
@@ -63,9 +63,7 @@ def test_a_version_that_does_not_fit_is_named_with_one_that_does(
     version: str, answer: dict[str, Any], findings: list[str], notes: list[str]
 ) -> None:
     """Before there is a cluster, too: EKS would refuse the addon after the control plane."""
-    eks = boto3.client(
-        "eks", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+    eks = client("eks")
     with Stubber(eks) as stub:
         stub.add_client_error("list_addons", "ResourceNotFoundException")
         asked = {"addonName": "coredns", "kubernetesVersion": "1.36"}
@@ -106,9 +104,7 @@ def test_a_running_version_that_does_harm_is_named(
     version: str, pool: dict[str, Any], cluster: list[Any], words: list[str]
 ) -> None:
     """The version is EKS's own choice. It is a finding only if nodes would be replaced."""
-    eks = boto3.client(
-        "eks", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
-    )
+    eks = client("eks")
     name = "eks-node-monitoring-agent"
     answer = offered(version)
     answer["addons"][0]["addonName"] = name

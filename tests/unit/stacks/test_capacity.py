@@ -2,12 +2,11 @@
 
 import json
 import socket
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from unittest.mock import Mock
 
@@ -54,8 +53,10 @@ from gpu_cluster.stacks.capacity.verdict import (
 from gpu_cluster.stacks.definition.files import EXAMPLES, PLACEHOLDER
 from gpu_cluster.stacks.definition.settings import config_of, settings_of
 from gpu_cluster.stacks.outcome import CheckError
+from tests.unit.stacks.served import serving
 
 REGION = "us-central1"
+T4_POOL: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
 
 
 IN_CLASSES = GkeClusterArgs(
@@ -139,11 +140,10 @@ def gke_needs(**args: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int]
 
 def test_google_counts_by_card_market_and_project() -> None:
     """GPUs count by model in the region, apart for Spot and flex-start, and all in the project."""
-    t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
     assert gke_needs(
-        one=GkeGpuNodePoolArgs(**t4, max_nodes=3),
-        two=GkeGpuNodePoolArgs(**t4, gpus_per_node=2, max_nodes=4),
-        spot=GkeGpuNodePoolArgs(**t4, max_nodes=5, capacity_type="spot"),
+        one=GkeGpuNodePoolArgs(**T4_POOL, max_nodes=3),
+        two=GkeGpuNodePoolArgs(**T4_POOL, gpus_per_node=2, max_nodes=4),
+        spot=GkeGpuNodePoolArgs(**T4_POOL, max_nodes=5, capacity_type="spot"),
         flex=GkeGpuNodePoolArgs(
             machine_type="g2-standard-24", max_nodes=2, capacity_type="flex-start"
         ),
@@ -216,12 +216,11 @@ def test_local_ssds_count_by_market_and_family() -> None:
 
 def test_capacity_counts_the_local_ssds_of_a_node() -> None:
     """Of a pool with several, and of a machine that includes them."""
-    t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
     pools = standard(
         "us-central1-a",
-        t4=GkeGpuNodePoolArgs(**t4, local_storage="block", local_ssd_count=2),
+        t4=GkeGpuNodePoolArgs(**T4_POOL, local_storage="block", local_ssd_count=2),
         h100=GkeGpuNodePoolArgs(machine_type="a3-megagpu-8g"),
-        none=GkeGpuNodePoolArgs(**t4),
+        none=GkeGpuNodePoolArgs(**T4_POOL),
     )
     cluster = GkeClusterArgs(name="c", location="us-central1-a", authorized_networks=OFFICE)
     own = GkeSettings(project="p", cluster=cluster, pools=pools)
@@ -251,9 +250,7 @@ def test_capacity_says_which_choice_would_be_taken_now() -> None:
     quotas = {"PREEMPTIBLE_NVIDIA_L4_GPUS": Known(limit=2, use=2),
               "NVIDIA_L4_GPUS": Known(limit=4, use=1)}  # fmt: skip
     cloud = Mock(answer=lambda need: quotas[need.quota])
-    need = partial(google_quota.one_node, region=REGION)
-    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
-    assert line == (
+    assert choice(pools, cloud, partial(google_quota.one_node, region=REGION)) == (
         "pool l4: according to quotas and reservations, the next node would use on-demand (spot: "
         "0 of 2 PREEMPTIBLE_NVIDIA_L4_GPUS are left; on-demand: 3 of 4 NVIDIA_L4_GPUS are left)"
     )
@@ -278,8 +275,7 @@ def test_capacity_asks_for_the_zones_and_machines_of_each_entry() -> None:
     ]
     assert [one.zones for one in gke_quota.spot(pools)] == [("us-central1-a",), ("us-central1-b",)]
     cloud = Mock(answer=lambda need: Known(limit=4, use=4 if "PREEMPT" in need.quota else 0))
-    need = partial(google_quota.one_node, region=REGION)
-    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    line = choice(pools, cloud, partial(google_quota.one_node, region=REGION))
     assert "the next node would use on-demand (spot, spot in us-central1-b: 0 of 4" in line
     assert "on-demand, on-demand in us-central1-b with g2-standard-8: 4 of 4" in line
 
@@ -293,7 +289,7 @@ def test_on_autopilot_no_reservation_is_looked_up() -> None:
     pools = {"l4": Mock(args=args, fallback=())}
     cloud = Mock(answer=lambda need: Known(limit=2, use=0))
     need = lambda pool, way: Mock(quota=way, units=1)  # noqa: E731
-    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    line = choice(pools, cloud, need)
     assert "it is not known which choice has room (reservation: not looked up on Autop" in line
 
 
@@ -322,7 +318,7 @@ def test_what_the_cloud_does_not_say_is_no_lack_of_room(
     cloud = Mock(answer=lambda need: quotas.get(need.quota, Unknown(reason="no credentials")))
     names = {"spot": "PREEMPTIBLE_NVIDIA_L4_GPUS", "on-demand": "NVIDIA_L4_GPUS"}
     need = lambda pool, way: Mock(quota=names[way], units=1)  # noqa: E731
-    (line,) = choices.lines(pools, [], cloud=cloud, cluster="c", need=need)
+    line = choice(pools, cloud, need)
     assert line == f"pool l4: according to quotas and reservations, {says}"
 
 
@@ -365,8 +361,7 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
         reserved=lambda one, cluster: Reserved(wanted=one, held=(replace(_HELD, **held),)),
     )
     need = partial(aws_quota.one_node, region="us-east-1")
-    (line,) = choices.lines(pools, [wanted], cloud=cloud, cluster="c", need=need)
-    assert line == (
+    assert choice(pools, cloud, need, [wanted]) == (
         "pool l4: according to quotas and reservations, the next node would use "
         f"{taken} (spot: 2 of 8 L-3819A6DF G/VT Spot are left; reservation: {says}; "
         "on-demand: 4 of 8 L-DB2E81BA G/VT on demand are left)"
@@ -452,19 +447,42 @@ def test_pools_that_need_nothing_have_no_row() -> None:
     assert google_quota.needs(pools, {"t4": 0}, project="p", region=REGION) == ([], [])
 
 
-Answers = dict[str, tuple[int, Any]]
+@dataclass
+class Google:
+    """An API on loopback, and the Authorization headers it got."""
+
+    url: str = ""
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    """Path -> status and body."""
+    tokens: list[str] = field(default_factory=list)
+
+    @property
+    def quotas(self) -> google_quota.GoogleQuotas:
+        """What a check of project p asks."""
+        return google_quota.GoogleQuotas("p", REGION, GoogleApi(self.url))
+
+
+def refusal_of(api: GoogleApi) -> str:
+    """Why this API says nothing of a quota."""
+    answer = google_quota.GoogleQuotas("p", REGION, api).answer(need(1))
+    assert isinstance(answer, Unknown)
+    return answer.reason
+
+
+def choice(pools: Any, cloud: Any, need: Any, wanted: Sequence[Any] = ()) -> str:
+    """The line that says which choice of the only pool would be taken now."""
+    (line,) = choices.lines(pools, wanted, cloud=cloud, cluster="c", need=need)
+    return line
 
 
 @pytest.fixture
-def google() -> Iterator[tuple[str, Answers, list[str]]]:
-    """An API on loopback: its URL, path -> (status, body), and the Authorization headers it got."""
-    answers: Answers = {}
-    tokens: list[str] = []
+def google() -> Iterator[Google]:
+    found = Google()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            tokens.append(self.headers.get("Authorization", ""))
-            status, body = answers.get(
+            found.tokens.append(self.headers.get("Authorization", ""))
+            status, body = found.answers.get(
                 self.path, (404, {"error": {"message": f"{self.path} was not found"}})
             )
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -475,13 +493,8 @@ def google() -> Iterator[tuple[str, Answers, list[str]]]:
 
         def log_message(self, format: str, *args: Any) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", answers, tokens
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as found.url:
+        yield found
 
 
 RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]}
@@ -522,22 +535,20 @@ IN_REGION = f"{PROJECT}/regions/{REGION}"
     ],
 )
 def test_what_google_answers(
-    google: tuple[str, Answers, list[str]], status: int, body: Any, answer: Known | Unknown
+    google: Google, status: int, body: Any, answer: Known | Unknown
 ) -> None:
     """The region's number of the metric, or why it is not known; a simulator gets no token."""
-    url, answers, tokens = google
-    answers[IN_REGION] = (status, body)
-    assert google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).answer(need(3)) == answer
-    assert set(tokens) == {""}
+    google.answers[IN_REGION] = (status, body)
+    assert google.quotas.answer(need(3)) == answer
+    assert set(google.tokens) == {""}
 
 
-def test_a_list_is_read_to_its_last_page(google: tuple[str, Answers, list[str]]) -> None:
+def test_a_list_is_read_to_its_last_page(google: Google) -> None:
     """A Shared VPC's host has more routes than one answer of Compute Engine holds."""
-    url, answers, _ = google
     path = f"{PROJECT}/global/routes?maxResults=500"
-    answers[path] = (200, {"items": [{"name": "a"}], "nextPageToken": "b/c"})
-    answers[f"{path}&pageToken=b%2Fc"] = (200, {"items": [{"name": "b"}]})
-    rows = GoogleApi(url).listed("projects/p/global/routes")
+    google.answers[path] = (200, {"items": [{"name": "a"}], "nextPageToken": "b/c"})
+    google.answers[f"{path}&pageToken=b%2Fc"] = (200, {"items": [{"name": "b"}]})
+    rows = GoogleApi(google.url).listed("projects/p/global/routes")
     assert rows == [{"name": "a"}, {"name": "b"}]
 
 
@@ -554,37 +565,32 @@ def test_a_list_is_read_to_its_last_page(google: tuple[str, Answers, list[str]])
     ],
 )  # fmt: skip
 def test_spot_without_preemptible_quota_is_judged_by_the_standard_one_too(
-    google: tuple[str, Answers, list[str]],
-    preemptible: int | None,
-    standard: int | None,
-    expected: tuple[str, str],
+    google: Google, preemptible: int | None, standard: int | None, expected: tuple[str, str]
 ) -> None:
     """Only a project that asked for preemptible quota has one that bounds it."""
-    url, answers, _ = google
     limits = {"PREEMPTIBLE_NVIDIA_T4_GPUS": (preemptible, 0), "NVIDIA_T4_GPUS": (standard, 2)}
     listed = [
         {"metric": metric, "limit": limit, "usage": min(used, limit)}
         for metric, (limit, used) in limits.items()
         if limit is not None
     ]
-    answers[IN_REGION] = (200, {"quotas": listed})
+    google.answers[IN_REGION] = (200, {"quotas": listed})
     spot = need(3, "PREEMPTIBLE_NVIDIA_T4_GPUS")
-    verdict = judge_need(spot, google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).answer(spot))
+    verdict = judge_need(spot, google.quotas.answer(spot))
     assert verdict.word == expected[0]
     assert expected[1] in verdict.reason
 
 
 def test_capacity_asks_the_simulator_that_the_environment_names(
-    google: tuple[str, Answers, list[str]], monkeypatch: pytest.MonkeyPatch
+    google: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`gpu-cluster simulate` prints it, without a credential or an option, and the text says so;
     an address elsewhere gets nobody's token."""
-    url, _, tokens = google
-    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{url}/compute/beta/")
+    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{google.url}/compute/beta/")
     _, document, text = quota.answer("dev")
-    assert f"a simulated cloud answered, at {url}" in text
-    assert document["notes"][-1] == f"a simulated cloud answered, at {url}"
-    assert set(tokens) == {""}
+    assert f"a simulated cloud answered, at {google.url}" in text
+    assert document["notes"][-1] == f"a simulated cloud answered, at {google.url}"
+    assert set(google.tokens) == {""}
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:5000/")
     assert simulator("aws") == "http://localhost:5000"
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.example.com/compute/v1/")
@@ -697,9 +703,7 @@ def test_a_metric_that_is_only_presumed_is_called_so() -> None:
 
 def test_google_does_not_answer() -> None:
     """An API that nobody serves makes the quota unknown."""
-    answer = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://127.0.0.1:1")).answer(need(1))
-    assert isinstance(answer, Unknown)
-    assert "does not respond" in answer.reason
+    assert "does not respond" in refusal_of(GoogleApi("http://127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("variable", [None, "/no/such/key.json"])
@@ -715,11 +719,10 @@ def test_google_without_credentials(
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     if variable:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", variable)
-    answer = google_quota.GoogleQuotas("p", REGION, GoogleApi()).answer(need(1))
-    assert isinstance(answer, Unknown)
-    assert "gcloud auth application-default login" in answer.reason
-    assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in answer.reason) == bool(variable)
-    assert "\n" not in answer.reason
+    reason = refusal_of(GoogleApi())
+    assert "gcloud auth application-default login" in reason
+    assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in reason) == bool(variable)
+    assert "\n" not in reason
 
 
 def test_google_is_signed_in_to_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -737,20 +740,16 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
     for said in (["Status: 404 Response:\nb''"], []):
         broken = Mock(side_effect=RefreshError(*said))
         monkeypatch.setattr("google.auth.default", broken)
-        answer = google_quota.GoogleQuotas("p", REGION, GoogleApi()).answer(need(1))
-        assert isinstance(answer, Unknown)
-        assert answer.reason.startswith("the Google Cloud credentials do not work: ")
-        assert "\n" not in answer.reason
+        reason = refusal_of(GoogleApi())
+        assert reason.startswith("the Google Cloud credentials do not work: ")
+        assert "\n" not in reason
 
 
-def test_own_gpus_are_counted_by_card_market_and_state(
-    google: tuple[str, Answers, list[str]],
-) -> None:
+def test_own_gpus_are_counted_by_card_market_and_state(google: Google) -> None:
     """Of the cluster's machines those count that run, with the GPU model and market of the quota.
 
     Neither another region's cluster of the same name, nor what a reservation has counted.
     """
-    url, answers, _ = google
     t4, l4 = "nvidia-tesla-t4", "nvidia-l4"
     types = {t4: "n1-standard-4", l4: "g2-standard-16"}
 
@@ -765,7 +764,7 @@ def test_own_gpus_are_counted_by_card_market_and_state(
 
     query = "filter=labels.goog-k8s-cluster-name%3Dmine&maxResults=500"
     path = f"{PROJECT}/aggregated/instances?{query}"
-    answers[path] = (200, {
+    google.answers[path] = (200, {
         "items": {
             f"zones/{REGION}-a": {"instances": [
                 machine(t4, 2), machine(t4, 8, status="TERMINATED"), machine(l4, 16),
@@ -777,11 +776,9 @@ def test_own_gpus_are_counted_by_card_market_and_state(
         },
         "nextPageToken": "more",
     })  # fmt: skip
-    answers[f"{path}&pageToken=more"] = (
-        200,
-        {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}},
-    )
-    quotas = google_quota.GoogleQuotas("p", REGION, GoogleApi(url))
+    last = {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}}
+    google.answers[f"{path}&pageToken=more"] = (200, last)
+    quotas = google.quotas
     assert quotas.own_use(need(1), "mine") == 2 + 1
     assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32
     everything = need(1, "GPUS_ALL_REGIONS", "all regions")
@@ -793,7 +790,7 @@ def test_own_gpus_are_counted_by_card_market_and_state(
 
 
 def offer(
-    answers: Answers, collection: str, name: str, zones: Collection[str], *, project: str = PROJECT
+    google: Google, collection: str, name: str, zones: Collection[str], *, project: str = PROJECT
 ) -> None:
     """Lets the API have this type in these zones, and an empty part for another zone."""
     items: dict[str, Any] = {
@@ -802,10 +799,7 @@ def offer(
     }
     items["zones/us-west9-z"] = {"warning": {"code": "NO_RESULTS_ON_PAGE"}}
     path = f"{project}/aggregated/{collection}?filter=name%3D{name}&maxResults=500"
-    answers[path] = (200, {"items": items})
-
-
-T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+    google.answers[path] = (200, {"items": items})
 
 
 @pytest.mark.parametrize(
@@ -836,36 +830,27 @@ T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
     ],
 )
 def test_what_a_zone_offers(
-    google: tuple[str, Answers, list[str]],
-    machines: set[str],
-    gpu_models: set[str],
-    word: str,
-    reason: str,
+    google: Google, machines: set[str], gpu_models: set[str], word: str, reason: str
 ) -> None:
     """The machine type and the accelerator must both be in the pool's zone, as the cloud says."""
-    url, answers, _ = google
-    offer(answers, "machineTypes", "n1-standard-4", machines)
-    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", gpu_models)
+    offer(google, "machineTypes", "n1-standard-4", machines)
+    offer(google, "acceleratorTypes", "nvidia-tesla-t4", gpu_models)
     pools = standard("us-central1-a", t4=GkeGpuNodePoolArgs(**T4_POOL))
     (wanted,) = gke_quota.wanted(pools, REGION)
-    found = google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).offer(wanted)
+    found = google.quotas.offer(wanted)
     assert (found.word, found.reason) == (word, reason)
-    assert offers.exit_code([found]) == (0 if word == "offered" else 1)
+    assert exit_code([found]) == (0 if word == "offered" else 1)
 
 
-def test_a_type_that_the_zone_no_longer_starts_is_not_offered(
-    google: tuple[str, Answers, list[str]],
-) -> None:
+def test_a_type_that_the_zone_no_longer_starts_is_not_offered(google: Google) -> None:
     """The API lists retired types with a state; `DEPRECATED` ones still start."""
-    url, answers, _ = google
     kinds = {"nvidia-l4": "OBSOLETE", "nvidia-tesla-t4": "DEPRECATED"}
     for name, state in kinds.items():
         path = f"{PROJECT}/aggregated/acceleratorTypes?filter=name%3D{name}&maxResults=500"
         one = {"name": name, "deprecated": {"state": state}}
-        answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
-    quotas = google_quota.GoogleQuotas("p", REGION, GoogleApi(url))
+        google.answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
     pools = autopilot(**{name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds})
-    words = [quotas.offer(one).word for one in autopilot_quota.wanted(pools, REGION)]
+    words = [google.quotas.offer(one).word for one in autopilot_quota.wanted(pools, REGION)]
     assert words == ["not offered", "offered"]
 
 
@@ -891,15 +876,14 @@ def test_what_is_wanted_where() -> None:
     ]
 
 
-def test_offers_that_cannot_be_asked_are_unknown(google: tuple[str, Answers, list[str]]) -> None:
+def test_offers_that_cannot_be_asked_are_unknown(google: Google) -> None:
     """A 403 says why, and the check ends with 2."""
-    url, answers, _ = google
     path = f"{PROJECT}/aggregated/machineTypes?filter=name%3Dg2-standard-4&maxResults=500"
-    answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
+    google.answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
     pools = standard("us-central1-a", l4=GkeGpuNodePoolArgs(machine_type="g2-standard-4"))
     (wanted,) = gke_quota.wanted(pools, REGION)
-    found = google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).offer(wanted)
-    assert (found.word, offers.exit_code([found])) == ("unknown", 2)
+    found = google.quotas.offer(wanted)
+    assert (found.word, exit_code([found])) == ("unknown", 2)
     assert "compute.machineTypes.list" in offers.offers_text([found])
 
 
@@ -933,26 +917,25 @@ def test_quota_of_an_instance_type(kind: str, spot: bool, expected: str | None) 
     assert aws_quota.quota_of(kind, spot=spot) == expected
 
 
-def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, list[str]]) -> None:
+def test_check_exits_1_with_a_limit_below_the_need(google: Google) -> None:
     """The dev stack's three T4 against a limit of two, its 450 GB of balanced disks against 449, or
     its 18 vCPUs against 17: exit code 1, with the link to raise it."""
-    url, answers, _ = google
     project = "/compute/v1/projects/my-project"
     many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
-    offer(answers, "machineTypes", "e2-standard-2", {f"{REGION}-a"}, project=project)
-    offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
-    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
+    offer(google, "machineTypes", "e2-standard-2", {f"{REGION}-a"}, project=project)
+    offer(google, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
+    offer(google, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
     for limit, disks, cpus, all_cpus, expected in (
         (2, 500, 18, 18, 1), (3, 449, 18, 18, 1), (3, 500, 17, 18, 1), (3, 500, 18, 17, 1),
         (3, 500, 18, 18, 0),
     ):  # fmt: skip
         every = {"metric": "CPUS_ALL_REGIONS", "limit": all_cpus, "usage": 0}
-        answers[project] = (200, {"quotas": [many, every]})
+        google.answers[project] = (200, {"quotas": [many, every]})
         own = {"metric": "CPUS", "limit": cpus, "usage": 0}
         t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
         ssd = {"metric": "SSD_TOTAL_GB", "limit": disks, "usage": 0}
-        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4, ssd, own]})
-        code, document, text = quota.answer("dev", url)
+        google.answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4, ssd, own]})
+        code, document, text = quota.answer("dev", google.url)
         assert code == expected
         # Three nodes with a GPU, 100 GB and 4 vCPUs each, three of the system pool with 50 and 2.
         assert [one["need"] for one in document["quotas"]] == [3, 3, 450, 18, 18]

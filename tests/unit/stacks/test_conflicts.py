@@ -22,11 +22,24 @@ def read(*changes: list[Any], stack: str = "on-eks") -> Any:
     return settings.from_config(changed(stack, list(changes)))
 
 
+def assert_found(found: Iterable[tuple[str, str]], key: str, says: str | None) -> None:
+    """Whether this setting, and no other, has a conflict with these words; none without words."""
+    conflicts_ = dict(found)
+    assert list(conflicts_) == ([key] if says else [])
+    assert (says or "") in "".join(conflicts_.values())
+
+
 def runs(image: str, *args: str, **spec: Any) -> dict[str, Any]:
     """A Deployment or DaemonSet of another owner."""
     pod = {"containers": [{"image": image, "args": list(args)}], **spec}
     metadata = {"name": "theirs", "namespace": "kube-system"}
     return {"metadata": metadata, "spec": {"template": {"spec": pod}}}
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, asked: Any) -> None:
+    """Lets the cluster answer what this returns."""
+    monkeypatch.setattr(conflicts, "asked", asked)
+    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
 
 
 def plugin(*tolerations: dict[str, str]) -> dict[str, Any]:
@@ -55,9 +68,7 @@ def test_a_device_plugin_of_somebody_else_is_found(
 ) -> None:
     """Only one that would run on the nodes; the operator leaves those alone that say so."""
     own = read([*POOL, "labels", labels])
-    found = dict(conflicts._device_plugins(definitions, daemons, own))
-    assert list(found) == ([] if says is None else ["gpuPools.train-gpu"])
-    assert (says or "") in "".join(found.values())
+    assert_found(conflicts._device_plugins(definitions, daemons, own), "gpuPools.train-gpu", says)
 
 
 @pytest.mark.parametrize("name", ["gpus", "compute-domains"])
@@ -99,9 +110,7 @@ def test_gkes_own_plugin_is_beside_no_other(
 ) -> None:
     """GKE runs it unless the pool leaves both the plugin and the driver to somebody else."""
     own = read(*pool, stack="on-gke")
-    found = dict(conflicts._device_plugins(definitions, daemons, own))
-    assert list(found) == ([] if says is None else ["gpuPools.train-gpu"])
-    assert (says or "") in "".join(found.values())
+    assert_found(conflicts._device_plugins(definitions, daemons, own), "gpuPools.train-gpu", says)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +129,7 @@ def test_googles_installer_is_beside_no_other(name: str, driver: str, says: str)
     own = read([*POOL, "driver", driver], *plugin_too, stack="on-gke")
     daemon = runs("gke.gcr.io/installer:1")
     daemon["metadata"]["name"] = name
-    found = dict(conflicts._installers([daemon], own))
-    assert list(found) == (["gpuPools.train-gpu.driver"] if says else [])
-    assert says in "".join(found.values())
+    assert_found(conflicts._installers([daemon], own), "gpuPools.train-gpu.driver", says)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +166,9 @@ def test_a_node_has_one_plugin_of_nccl(
         [*POOL, pool], ["gpu-cluster:workloads", {}],
         *(["gpu-cluster:cluster", key, value] for key, value in keys.items()), stack="on-gke",
     )  # fmt: skip
-    found = dict(conflicts._nccl_plugins([runs(image) for image in images], own))
-    assert list(found) == (["cluster.ncclPlugin"] if says else [])
-    assert says in "".join(found.values())
+    assert_found(
+        conflicts._nccl_plugins([runs(image) for image in images], own), "cluster.ncclPlugin", says
+    )
 
 
 EFA_IMAGE = "602401143452.dkr.example/eks/aws-efa-k8s-device-plugin:v0.5.30"
@@ -235,9 +242,7 @@ def autoscaler(*tags: str) -> dict[str, Any]:
 def test_one_autoscaler_sees_the_pools(deployments: Any, own: Any, says: str | None) -> None:
     """The cluster's, by the tags that EKS sets, or the stack's."""
     args = read([CLUSTER, "autoscaler", own]).cluster
-    found = dict(conflicts._autoscaler(deployments, args))
-    assert list(found) == ([] if says is None else ["cluster.autoscaler"])
-    assert (says or "") in "".join(found.values())
+    assert_found(conflicts._autoscaler(deployments, args), "cluster.autoscaler", says)
 
 
 @pytest.mark.parametrize(
@@ -272,9 +277,9 @@ def test_a_namespace_is_created_or_exists(
 ) -> None:
     """As the settings say; the stack's own does not count."""
     own = read(["gpu-cluster:namespaces", {"team": given}])
-    found = dict(conflicts._namespaces(list(there), own, "gpu-cluster/on-eks"))
-    assert list(found) == (["namespaces.team"] if says else [])
-    assert says in "".join(found.values())
+    assert_found(
+        conflicts._namespaces(list(there), own, "gpu-cluster/on-eks"), "namespaces.team", says
+    )
 
 
 def test_rights_through_aws_auth_that_an_access_entry_would_hide_are_found() -> None:
@@ -325,8 +330,7 @@ def test_node_pools_of_others_are_found(
             rows = [named(name, owner) | {"kind": kind}]
         return json.dumps({"items": rows}).encode()
 
-    monkeypatch.setattr(conflicts, "asked", asked)
-    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
+    answers(monkeypatch, asked)
     found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks", reads_aws_auth=lambda: False)
     assert (list(found), unread) == ([key] if key else [], [])
     assert not found or f"a {kind} {name}" in str(found)
@@ -354,9 +358,8 @@ def test_an_addon_that_its_owner_installed_otherwise_is_not_missing(
             raise daemons
         return json.dumps({"items": daemons}).encode()
 
-    monkeypatch.setattr(conflicts, "asked", asked)
-    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
-    other = Finding(about="cluster.version", word="wrong", reason="another")
+    answers(monkeypatch, asked)
+    other = Finding.wrong("cluster.version", "another")
     missing = replace(other, about="volumeClaims.a", unless_runs="aws-ebs-csi-driver")
     found = conflicts.without_running("", [missing, other], "gpu-cluster/on-eks")
     assert [(one.about, one.word) for one in found] == [
@@ -387,8 +390,7 @@ def test_what_may_not_be_read_hides_no_other_conflict(monkeypatch: pytest.Monkey
             raise Denied(f"cannot {ask.__name__}")
         return json.dumps({"items": rows.get(ask.__name__, [])}).encode()
 
-    monkeypatch.setattr(conflicts, "asked", asked)
-    monkeypatch.setattr(conflicts, "client_of", lambda _: None)
+    answers(monkeypatch, asked)
     found, unread = conflicts.conflicts("", own, "gpu-cluster/on-eks")
     assert list(found) == ["cluster.autoscaler"]
     assert unread == [

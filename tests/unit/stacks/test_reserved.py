@@ -10,11 +10,10 @@ from gpu_cluster.stacks.capacity.reserved import (
     Held,
     Reserved,
     Wanted,
-    exit_code,
     missing,
     reserved_text,
 )
-from gpu_cluster.stacks.capacity.verdict import Unknown
+from gpu_cluster.stacks.capacity.verdict import Unknown, exit_code
 
 WANTED = Wanted(
     pool="training", reservation="cr-1", types=("p5.48xlarge",), places="zones",
