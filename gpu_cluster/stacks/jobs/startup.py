@@ -56,7 +56,8 @@ def answer(cluster: JobCluster, name: str) -> Answer:
     pods = [
         pod
         for pod in listed_items(asked(core.list_namespaced_pod, namespace))
-        if name in (pod["metadata"]["name"], *(_labels(pod).get(key) for key in _NAMES))
+        for labels in [pod["metadata"].get("labels") or {}]
+        if name in (pod["metadata"]["name"], *(labels.get(key) for key in _NAMES))
     ]
     unknown: list[str] = []
     custom = kubernetes.client.CustomObjectsApi(cluster.client)
@@ -299,10 +300,6 @@ def _rounded(seconds: float | None) -> int | None:
 
 def _shown(seconds: float | None) -> str:
     return "still waiting" if seconds is None else f"{seconds:.0f} s"
-
-
-def _labels(obj: Object) -> Mapping[str, str]:
-    return obj["metadata"].get("labels") or {}
 
 
 def _status(obj: Object) -> Mapping[str, Any]:

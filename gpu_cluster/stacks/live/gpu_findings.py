@@ -15,6 +15,7 @@ from gpu_cluster.components.cluster import GPU_TAINT, GpuPool, Taint
 from gpu_cluster.components.kube import selectors, taints
 from gpu_cluster.components.kube.gpu_daemons import installs_driver
 from gpu_cluster.components.lifecycle.ownership import owner_of
+from gpu_cluster.stacks.live.cluster import full_name
 from gpu_cluster.stacks.live.gpu_nodes import (
     GpuNode,
     Object,
@@ -26,15 +27,33 @@ from gpu_cluster.stacks.live.gpu_nodes import (
     taints_of,
 )
 
+Lack = Literal["label", "driver", "plugin", "taint", "gpus"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something that a GPU node lacks, or has from two owners."""
 
     node: str
-    lacks: Literal["label", "driver", "plugin", "taint", "gpus"]
+    lacks: Lack
     message: str
     command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A GPU node, and what the cluster has that concerns it."""
+
+    row: GpuNode
+    node: Object
+    pods: Sequence[Object]
+    """The node's own."""
+    daemon_sets: Sequence[Object]
+    pool: GpuPool | None
+    """Its pool, or the one that it may belong to."""
+
+    def finding(self, lacks: Lack, message: str, command: str) -> Finding:
+        return Finding(node=self.row.name, lacks=lacks, message=message, command=command)
 
 
 def node_findings(
@@ -48,60 +67,50 @@ def node_findings(
     if row.gpu_sign is None:
         return []
     pool = next((pool for pool in pools if pool.name == row.pool), None)
+    candidates = _could_be(node, pools) if pool is None else []
+    pool = candidates[0] if candidates else pool
+    seen = _Seen(row=row, node=node, pods=pods, daemon_sets=daemon_sets, pool=pool)
     result = []
-    if pool is None and (candidates := _could_be(node, pools)):
-        pool = candidates[0]
-        result.append(_label(row, node, candidates))
+    if candidates:
+        result.append(_label(seen, candidates))
     elif not row.allocatable:
-        lacking = _driver(row, node, pods, daemon_sets, pool) or _plugin(
-            row, node, pods, daemon_sets, pool
-        )
+        lacking = _driver(seen) or _plugin(seen)
         result += [lacking] if lacking else []
-    owners = _owners(row, node, pods, daemon_sets, pool)
-    return [*result, *owners, *_taints(row, node, pool), *_unhealthy(row)]
+    return [*result, *_owners(seen), *_taints(seen), *_unhealthy(seen)]
 
 
-def _owners(
-    row: GpuNode,
-    node: Object,
-    pods: Sequence[Object],
-    daemon_sets: Sequence[Object],
-    pool: GpuPool | None,
-) -> Iterator[Finding]:
+def _owners(seen: _Seen) -> Iterator[Finding]:
     """Two programs with the same purpose on the node, now or after the next `pulumi up`."""
-    here = f"kubectl get pods -A --field-selector spec.nodeName={row.name}"
-    plugins = {_daemon(state): state for state in plugin_pods(pods)}
-    installers = {_daemon(state): state for state in installer_pods(pods)}
-    for lacks, what, states in (
+    here = f"kubectl get pods -A --field-selector spec.nodeName={seen.row.name}"
+    plugins = {_daemon(state): state for state in plugin_pods(seen.pods)}
+    installers = {_daemon(state): state for state in installer_pods(seen.pods)}
+    programs: tuple[tuple[Lack, str, Mapping[str, PodState]], ...] = (
         ("plugin", "device plugins", plugins),
         ("driver", "driver installers", installers),
-    ):
+    )
+    for lacks, what, states in programs:
         if len(states) > 1:
             both = " and ".join(sorted(f"{pod.namespace}/{pod.name}" for pod in states.values()))
-            message = f"has two {what}: {both}; use only one of them"
-            yield Finding(node=row.name, lacks=lacks, message=message, command=here)  # type: ignore[arg-type]
-    if pool is None:
+            yield seen.finding(lacks, f"has two {what}: {both}; use only one of them", here)
+    if (pool := seen.pool) is None:
         return
     key = names.GKE_NO_DEFAULT_PLUGIN
-    if missing := _missing({key: pool.labels[key]} if key in pool.labels else {}, node):
-        yield Finding(
-            node=row.name,
-            lacks="label",
-            message=f"lacks the label {_pairs(missing)}, so GKE's device plugin runs on it in "
+    if missing := _missing({key: pool.labels[key]} if key in pool.labels else {}, seen.node):
+        yield seen.finding(
+            "label",
+            f"lacks the label {_pairs(missing)}, so GKE's device plugin runs on it in "
             f"addition to the one that devicePlugin of pool {pool.name} names",
-            command=_label_command(row.name, node, missing),
+            _label_command(seen, missing),
         )
     own = pool.device_plugin or pool.device_class
-    for daemon in daemon_sets if own and len(plugins) < 2 else ():
-        if _is_anothers_plugin(daemon) and _lands_on(daemon, node):
-            namespace, name = daemon["metadata"]["namespace"], daemon["metadata"]["name"]
-            yield Finding(
-                node=row.name,
-                lacks="plugin",
-                message="would have two device plugins after pulumi up: somebody else's "
-                f"{namespace}/{name} and this stack's; set devicePlugin of pool "
+    for daemon in seen.daemon_sets if own and len(plugins) < 2 else ():
+        if _is_anothers_plugin(daemon) and _lands_on(daemon, seen.node):
+            yield seen.finding(
+                "plugin",
+                "would have two device plugins after pulumi up: somebody else's "
+                f"{full_name(daemon)} and this stack's; set devicePlugin of pool "
                 f"{pool.name} to none, or remove that",
-                command=f"kubectl -n {namespace} describe daemonset {name}",
+                _describe_command(daemon),
             )
 
 
@@ -111,13 +120,17 @@ def _daemon(state: PodState) -> str:
     return str(owners[0].get("uid") or f"{state.namespace}/{state.name}")
 
 
+def _pod_spec(daemon_set: Object) -> Mapping[str, Any]:
+    spec: Mapping[str, Any] = daemon_set["spec"]["template"]["spec"]
+    return spec
+
+
 def _is_anothers_plugin(daemon_set: Object) -> bool:
-    unmarked = owner_of(daemon_set) is None
-    return unmarked and offers_gpus(daemon_set["spec"]["template"]["spec"])
+    return owner_of(daemon_set) is None and offers_gpus(_pod_spec(daemon_set))
 
 
 def _lands_on(daemon_set: Object, node: Object) -> bool:
-    spec = daemon_set["spec"]["template"]["spec"]
+    spec = _pod_spec(daemon_set)
     selected = selectors.selects(spec, labels_of(node), name=node["metadata"]["name"]) is True
     return selected and _untolerated(spec, node) is None
 
@@ -155,59 +168,45 @@ def _missing(selector: Mapping[str, str], node: Object) -> dict[str, str]:
     return {key: value for key, value in selector.items() if labels.get(key) != value}
 
 
-def _label(row: GpuNode, node: Object, candidates: Sequence[GpuPool]) -> Finding:
-    pool = candidates[0]
-    missing = _missing(pool.node_selector, node)
+def _label(seen: _Seen, candidates: Sequence[GpuPool]) -> Finding:
+    lacking = [_missing(pool.node_selector, seen.node) for pool in candidates]
     others = [
-        f"{_pairs(_missing(other.node_selector, node))} for pool {other.name}"
-        for other in candidates[1:]
+        f"{_pairs(missing)} for pool {other.name}"
+        for other, missing in zip(candidates[1:], lacking[1:], strict=True)
     ]
     alternative = f" (or {' or '.join(others)})" if others else ""
-    return Finding(
-        node=row.name,
-        lacks="label",
-        message=f"looks like a GPU node ({row.gpu_sign}) but lacks the label {_pairs(missing)} "
-        f"of pool {pool.name}{alternative}",
-        command=_label_command(row.name, node, missing),
+    return seen.finding(
+        "label",
+        f"looks like a GPU node ({seen.row.gpu_sign}) but lacks the label {_pairs(lacking[0])} "
+        f"of pool {candidates[0].name}{alternative}",
+        _label_command(seen, lacking[0]),
     )
 
 
-def _driver(
-    row: GpuNode,
-    node: Object,
-    pods: Sequence[Object],
-    daemon_sets: Sequence[Object],
-    pool: GpuPool | None,
-) -> Finding | None:
-    installers = installer_pods(pods)
+def _driver(seen: _Seen) -> Finding | None:
+    installers = installer_pods(seen.pods)
     for state in installers:
         if state.word == "failing":
             message = f"its driver installer {state.namespace}/{state.name} is {state}"
-            return Finding(node=row.name, lacks="driver", message=message, command=_logs(state))
-    if installers or pool is None or pool.installer is None:
+            return seen.finding("driver", message, _logs(state))
+    if installers or seen.pool is None or seen.pool.installer is None:
         return None
-    sets = [daemon for daemon in daemon_sets if installs_driver(daemon["spec"]["template"]["spec"])]
-    return _no_pod(row, node, sets, "driver", "driver installer")
+    sets = [daemon for daemon in seen.daemon_sets if installs_driver(_pod_spec(daemon))]
+    return _no_pod(seen, sets, "driver", "driver installer")
 
 
-def _plugin(
-    row: GpuNode,
-    node: Object,
-    pods: Sequence[Object],
-    daemon_sets: Sequence[Object],
-    pool: GpuPool | None,
-) -> Finding | None:
-    if any(state.word == "starting" for state in [*installer_pods(pods), *plugin_pods(pods)]):
+def _plugin(seen: _Seen) -> Finding | None:
+    pool, plugins = seen.pool, plugin_pods(seen.pods)
+    if any(state.word == "starting" for state in [*installer_pods(seen.pods), *plugins]):
         return None  # Its pods are still starting.
-    for state in plugin_pods(pods):
+    for state in plugins:
+        name = f"{state.namespace}/{state.name}"
+        if state.word == "failing":
+            return seen.finding("plugin", f"its device plugin {name} is {state}", _logs(state))
         what = "offers no GPUs: the driver is missing or does not work"
-        message = f"its device plugin {state.namespace}/{state.name} " + (
-            f"is {state}" if state.word == "failing" else what
-        )
-        lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
-        return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
-    sets = [obj for obj in daemon_sets if offers_gpus(obj["spec"]["template"]["spec"])]
-    labels = labels_of(node)
+        return seen.finding("driver", f"its device plugin {name} {what}", _logs(state))
+    sets = [daemon for daemon in seen.daemon_sets if offers_gpus(_pod_spec(daemon))]
+    labels = labels_of(seen.node)
     clouds = names.GKE_NODEPOOL in labels or labels.get(names.EKS_COMPUTE_TYPE) == "auto"
     left = pool is not None and bool(pool.left_to_others)
     own = pool is not None and (pool.device_plugin or pool.device_class)
@@ -215,68 +214,52 @@ def _plugin(
         who = (
             "its owner, such as the GPU Operator," if left else "the cloud or the owner of the node"
         )
-        return Finding(
-            node=row.name,
-            lacks="plugin",
-            message=f"offers no GPUs, and its device plugin does not belong to this stack: {who} "
+        return seen.finding(
+            "plugin",
+            f"offers no GPUs, and its device plugin does not belong to this stack: {who} "
             "must start it",
-            command=f"kubectl describe node {row.name}",
+            f"kubectl describe node {seen.row.name}",
         )
     claimed = pool is not None and pool.device_class is not None
-    return _no_pod(row, node, sets, "plugin", "DRA driver" if claimed else "device plugin")
+    return _no_pod(seen, sets, "plugin", "DRA driver" if claimed else "device plugin")
 
 
-def _no_pod(
-    row: GpuNode,
-    node: Object,
-    daemon_sets: Sequence[Object],
-    lacks: Literal["driver", "plugin"],
-    what: str,
-) -> Finding:
+def _no_pod(seen: _Seen, daemon_sets: Sequence[Object], lacks: Lack, what: str) -> Finding:
     """Why none of these DaemonSets has a pod on the node."""
-
-    def finding(message: str, command: str) -> Finding:
-        return Finding(node=row.name, lacks=lacks, message=message, command=command)
-
     if not daemon_sets:
         url = (
             "https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/"
             f"{images.DEVICE_PLUGIN.tag}/deployments/static/nvidia-device-plugin.yml"
         )
-        return finding(
+        return seen.finding(
+            lacks,
             f"the cluster has no {what}: `pulumi up --refresh` restores what the stack declares",
             f"kubectl apply -f {url}" if what == "device plugin" else "kubectl get daemonset -A",
         )
-    nearest = min(daemon_sets, key=lambda daemon: len(_missing(_selector(daemon), node)))
-    name = f"{nearest['metadata']['namespace']}/{nearest['metadata']['name']}"
-    if missing := _missing(_selector(nearest), node):
-        return finding(
-            f"the {what} {name} does not select it: it lacks the label {_pairs(missing)}",
-            _label_command(row.name, node, missing),
-        )
-    spec = nearest["spec"]["template"]["spec"]
-    if selectors.selects(spec, labels_of(node), name=row.name) is False:
-        return finding(
-            f"the {what} {name} excludes it by its node affinity",
-            f"kubectl -n {nearest['metadata']['namespace']} describe daemonset "
-            f"{nearest['metadata']['name']}",
-        )
-    if taint := _untolerated(spec, node):
-        return finding(
-            f"the {what} {name} does not tolerate its taint {_taint(taint)}",
-            _tolerate_command(nearest, taint, bool(spec.get("tolerations"))),
-        )
-    return finding(
-        f"the {what} {name} has no pod on the node",
-        f"kubectl -n {nearest['metadata']['namespace']} rollout restart "
-        f"daemonset/{nearest['metadata']['name']}",
+    nearest = min(daemon_sets, key=lambda daemon: len(_missing(_selector(daemon), seen.node)))
+    program, spec = f"the {what} {full_name(nearest)}", _pod_spec(nearest)
+    if missing := _missing(_selector(nearest), seen.node):
+        message = f"{program} does not select it: it lacks the label {_pairs(missing)}"
+        return seen.finding(lacks, message, _label_command(seen, missing))
+    if selectors.selects(spec, labels_of(seen.node), name=seen.row.name) is False:
+        message = f"{program} excludes it by its node affinity"
+        return seen.finding(lacks, message, _describe_command(nearest))
+    if taint := _untolerated(spec, seen.node):
+        message = f"{program} does not tolerate its taint {_taint(taint)}"
+        command = _tolerate_command(nearest, taint, bool(spec.get("tolerations")))
+        return seen.finding(lacks, message, command)
+    metadata = nearest["metadata"]
+    return seen.finding(
+        lacks,
+        f"{program} has no pod on the node",
+        f"kubectl -n {metadata['namespace']} rollout restart daemonset/{metadata['name']}",
     )
 
 
 def _selector(daemon_set: Object) -> dict[str, str]:
     """Labels of which a node needs just one more to get the DaemonSet's pods; without alternatives,
     and requirements that several labels satisfy."""
-    spec = daemon_set["spec"]["template"]["spec"]
+    spec = _pod_spec(daemon_set)
     labels = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -287,38 +270,26 @@ def _selector(daemon_set: Object) -> dict[str, str]:
     return labels
 
 
-def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
+def _taints(seen: _Seen) -> Iterator[Finding]:
     """The pool's taints that the node lacks; for a GPU node without a pool, the GPU taint."""
-    expected: Sequence[Taint] = pool.taints if pool is not None else (GPU_TAINT,)
-    present = {(taint["key"], taint["effect"]) for taint in taints_of(node)}
-    result = []
+    expected: Sequence[Taint] = seen.pool.taints if seen.pool is not None else (GPU_TAINT,)
+    present = {(taint["key"], taint["effect"]) for taint in taints_of(seen.node)}
     for taint in expected:
-        if (taint.key, taint.effect) in present:
-            continue
-        text = f"{taint.key}={taint.value}:{taint.effect}"
-        result.append(
-            Finding(
-                node=row.name,
-                lacks="taint",
-                message=f"lacks the taint {text}, so pods that use no GPU may fill it",
-                command=f"kubectl taint node {row.name} {text}",
+        if (taint.key, taint.effect) not in present:
+            text = f"{taint.key}={taint.value}:{taint.effect}"
+            message = f"lacks the taint {text}, so pods that use no GPU may fill it"
+            yield seen.finding("taint", message, f"kubectl taint node {seen.row.name} {text}")
+
+
+def _unhealthy(seen: _Seen) -> Iterator[Finding]:
+    for resource, (capacity, allocatable, _) in seen.row.resources.items():
+        if 0 < allocatable < capacity:
+            yield seen.finding(
+                "gpus",
+                f"offers {allocatable} of its {capacity} {resource}: the device plugin "
+                "considers the others unhealthy",
+                f"kubectl describe node {seen.row.name}",
             )
-        )
-    return result
-
-
-def _unhealthy(row: GpuNode) -> list[Finding]:
-    return [
-        Finding(
-            node=row.name,
-            lacks="gpus",
-            message=f"offers {allocatable} of its {capacity} {resource}: the device plugin "
-            "considers the others unhealthy",
-            command=f"kubectl describe node {row.name}",
-        )
-        for resource, (capacity, allocatable, _) in row.resources.items()
-        if 0 < allocatable < capacity
-    ]
 
 
 def _pairs(labels: Mapping[str, str]) -> str:
@@ -330,10 +301,15 @@ def _taint(taint: Mapping[str, Any]) -> str:
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
-def _label_command(name: str, node: Object, labels: Mapping[str, str]) -> str:
+def _label_command(seen: _Seen, labels: Mapping[str, str]) -> str:
     pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in labels.items())
-    replaces = " --overwrite" if any(key in labels_of(node) for key in labels) else ""
-    return f"kubectl label node {name} {pairs}{replaces}"
+    replaces = " --overwrite" if any(key in labels_of(seen.node) for key in labels) else ""
+    return f"kubectl label node {seen.row.name} {pairs}{replaces}"
+
+
+def _describe_command(daemon_set: Object) -> str:
+    metadata = daemon_set["metadata"]
+    return f"kubectl -n {metadata['namespace']} describe daemonset {metadata['name']}"
 
 
 def _tolerate_command(daemon_set: Object, taint: Mapping[str, Any], some: bool) -> str:

@@ -119,16 +119,12 @@ def _node(client: Any, args: GpuTestArgs, pool: str, number: int) -> dict[str, A
     for pod in pods:
         if pod.get("status", {}).get("phase") in ("Running", "Succeeded", "Failed"):
             try:
-                log = _log(core, args.namespace, pod["metadata"]["name"])
+                ask, name_ = core.read_namespaced_pod_log, pod["metadata"]["name"]
+                log = asked(ask, name_, args.namespace, tail_lines=_LINES).decode(errors="replace")
             except CheckError as error:
                 # Its node is gone, or it is simulated: the pod's status still shows how it ended.
                 unread = str(error)
     return outcome(pool, jobs[0] if jobs else None, pods, log, unread)
-
-
-def _log(core: Any, namespace: str, pod: str) -> str:
-    body = asked(core.read_namespaced_pod_log, pod, namespace, tail_lines=_LINES)
-    return body.decode(errors="replace")
 
 
 def _text(pool: Mapping[str, Any]) -> str:

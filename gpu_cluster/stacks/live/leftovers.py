@@ -203,7 +203,12 @@ def leftovers_text(found: Sequence[Leftover]) -> str:
 
 
 def _balancer(cloud: str, kind: str, obj: Object) -> Leftover:
-    addresses = _addresses(obj)
+    status = obj.get("status") or {}
+    balancer = (status.get("loadBalancer") or {}).get("ingress") or []
+    addresses = [
+        str(address.get("ip") or address.get("hostname") or address.get("value"))
+        for address in [*balancer, *(status.get("addresses") or [])]
+    ]
     return Leftover(
         kind=kind,
         name=full_name(obj),
@@ -231,7 +236,7 @@ def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | 
         return None
     driver = str(csi.get("driver") or provisioner)
     what = f"{_words(driver)[0]} {csi.get('volumeHandle') or name}"
-    reference, claim = spec.get("claimRef") or {}, _claim_of(volume)
+    claim = _claim_of(volume)
     retained = spec.get("persistentVolumeReclaimPolicy") == "Retain"
     if claim in owned and not retained:
         if driver != FILESTORE:
@@ -246,14 +251,22 @@ def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | 
         )
     kind, metadata = "PersistentVolume", {"name": name}
     if claim in claims:
-        kind, metadata = "PersistentVolumeClaim", reference
-    patch = """'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
+        kind, metadata = "PersistentVolumeClaim", spec["claimRef"]
+    patch = """--patch '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
+    keep = f"kubectl patch persistentvolume {name} {patch}"
+    return _data(kind, metadata, what, keep, "reclaim policy" if retained else "")
+
+
+def _data(kind: str, metadata: Object, what: str, keep: str, retained_by: str) -> Leftover:
+    """What a volume or a snapshot leaves: `what`, in a cloud. `keep`: the command that keeps it;
+    `retained_by`: the policy that does so already."""
+    where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
     return Leftover(
         kind=kind,
-        name=claim if claim in claims else name,
-        what=f"{what}, which reclaim policy Retain keeps" if retained else what,
-        remove=None if retained else _delete(kind, metadata),
-        keep=None if retained else f"kubectl patch persistentvolume {name} --patch {patch}",
+        name=f"{where}{metadata['name']}",
+        what=f"{what}, which {retained_by} Retain keeps" if retained_by else what,
+        remove=None if retained_by else _delete(kind, metadata),
+        keep=None if retained_by else keep,
     )
 
 
@@ -266,15 +279,10 @@ def _of_snapshot(content: Object) -> Leftover:
     spec, status = content["spec"], content.get("status") or {}
     reference, name = spec["volumeSnapshotRef"], content["metadata"]["name"]
     what = f"{_words(spec['driver'])[1]} {status.get('snapshotHandle') or name}"
-    retained = spec["deletionPolicy"] == "Retain"
+    retained_by = "deletion policy" if spec["deletionPolicy"] == "Retain" else ""
     patch = """--type merge --patch '{"spec":{"deletionPolicy":"Retain"}}'"""
-    return Leftover(
-        kind="VolumeSnapshot",
-        name=f"{reference['namespace']}/{reference['name']}",
-        what=f"{what}, which deletion policy Retain keeps" if retained else what,
-        remove=None if retained else _delete("VolumeSnapshot", reference),
-        keep=None if retained else f"kubectl patch volumesnapshotcontent {name} {patch}",
-    )
+    keep = f"kubectl patch volumesnapshotcontent {name} {patch}"
+    return _data("VolumeSnapshot", reference, what, keep, retained_by)
 
 
 def _of_node_pool(pool: Object, claims: Sequence[Object]) -> Iterator[Leftover]:
@@ -305,15 +313,6 @@ def _words(driver: str) -> tuple[str, str]:
 def _delete(kind: str, metadata: Object) -> str:
     where = f" --namespace {metadata['namespace']}" if "namespace" in metadata else ""
     return f"kubectl delete {kind.lower()} {metadata['name']}{where}"
-
-
-def _addresses(obj: Object) -> list[str]:
-    status = obj.get("status") or {}
-    balancer = (status.get("loadBalancer") or {}).get("ingress") or []
-    return [
-        str(address.get("ip") or address.get("hostname") or address.get("value"))
-        for address in [*balancer, *(status.get("addresses") or [])]
-    ]
 
 
 def _custom_objects(

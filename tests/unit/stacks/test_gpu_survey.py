@@ -27,9 +27,11 @@ from gpu_cluster.stacks.live.gpu_nodes import (
 )
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.stacks.table import table
+from tests.unit.stacks.served import kubeconfig_of
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": GPU_TAINT.value, "effect": "NoSchedule"}
+NOBODY = "http://127.0.0.1:1"
 PLUGIN_IMAGE = f"{images.DEVICE_PLUGIN.repository}:{images.DEVICE_PLUGIN.tag}"
 
 
@@ -261,21 +263,6 @@ def test_two_nodes_of_9_and_one_without_the_label() -> None:
     assert text.endswith("\n  kubectl label node c gpus=true")
 
 
-def test_nothing_is_amiss() -> None:
-    """A GPU node with label, plugin and taint gives no finding; a CPU node never does."""
-    row, found = survey(a_node(), PLUGIN)
-    assert found == []
-    assert (row.driver, row.plugin, row.state) == ("works", "ready", "ready")
-    row, found = survey(a_node(gpus=None, labels={}, taints=()))
-    assert (found, row.gpu_sign, row.driver, row.plugin) == ([], None, None, None)
-
-
-def test_label_with_another_value_is_overwritten() -> None:
-    """Where the label is there with another value, the command overwrites it."""
-    _, found = survey(a_node(labels={"gpus": "no"}))
-    assert [one.command for one in found] == ["kubectl label node n gpus=true --overwrite"]
-
-
 def test_label_of_the_nearest_pool_is_asked_for() -> None:
     """Of several pools the one with the fewest labels missing is named, with its alternatives."""
     pools = [
@@ -344,47 +331,118 @@ def test_missing_taints() -> None:
     assert found == []
 
 
-NO_GPUS = a_node(gpus=None, labels={"gpus": "true", "nvidia.com/gpu.present": "true"})
+IN_POOL = {"gpus": "true", "nvidia.com/gpu.present": "true"}
+NO_GPUS = a_node(gpus=None, labels=IN_POOL)
+WITH_INSTALLER = [a_pool(installer="cos", device_plugin=False)]
+DRIVER_LABEL = {"gpus": "true", "nvidia.com/cuda.driver-version.full": "580.159.03"}
+TEAM_TAINT = {"key": "team", "effect": "NoExecute"}
+TOLERATION = {"key": "team", "operator": "Exists", "effect": "NoExecute"}
+PATCH = [{"op": "add", "path": "/spec/template/spec/tolerations/-", "value": TOLERATION}]
+NOT_THERE = {"matchExpressions": [{"key": "gpus", "operator": "NotIn", "values": ["true"]}]}
+AWAY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NOT_THERE]}}
+NVIDIA_S = (
+    "https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/"
+    f"{images.DEVICE_PLUGIN.tag}/deployments/static/nvidia-device-plugin.yml"
+)
 
 
-def test_plugin_that_fails_and_one_that_finds_nothing() -> None:
-    """A failing plugin is named with its reason; one that runs and offers nothing, as a driver."""
-    failing = a_pod("plugin-x", ready=False, waiting="CrashLoopBackOff", **PLUGIN_SPEC)
-    row, found = survey(NO_GPUS, failing)
-    assert row.plugin == "failing (CrashLoopBackOff)"
-    assert [(one.lacks, one.command) for one in found] == [
-        ("plugin", "kubectl -n kube-system logs plugin-x --all-containers")
-    ]
-    row, found = survey(NO_GPUS, PLUGIN)
-    assert (row.plugin, [one.lacks for one in found]) == ("ready", ["driver"])
+@pytest.mark.parametrize(
+    ("node", "pod", "driver", "plugin", "state"),
+    [
+        (a_node(), PLUGIN, "works", "ready", "ready"),
+        (a_node(gpus=None, labels={}, taints=()), PLUGIN, None, None, "ready"),
+        (a_node(labels=DRIVER_LABEL, unschedulable=True), PLUGIN, "580.159.03", "ready",
+         "ready, cordoned"),
+        (NO_GPUS, a_pod(ready=False, **PLUGIN_SPEC), "not known", "starting", "ready"),
+        (NO_GPUS, a_pod(ready=False, **INSTALLER_SPEC), "installer starting", "missing", "ready"),
+    ],
+    ids=["ready", "no GPU node", "cordoned", "plugin starts", "installer starts"],
+)  # fmt: skip
+def test_nothing_is_amiss(
+    node: dict[str, Any], pod: Any, driver: str | None, plugin: str | None, state: str
+) -> None:
+    """A GPU node with label, plugin and taint, one whose plugin or installer is on its way, and a
+    CPU node. The driver's version comes from the plugin's labels."""
+    row, found = survey(node, pod)
+    assert found == []
+    assert (row.driver, row.plugin, row.state) == (driver, plugin, state)
 
 
-def test_a_node_that_comes_up_is_no_finding() -> None:
-    """While a plugin or installer is on its way, its node lacks nothing yet."""
-    row, found = survey(NO_GPUS, a_pod("plugin-x", ready=False, **PLUGIN_SPEC))
-    assert (row.plugin, found) == ("starting", [])
-    pools = [a_pool(installer="cos", device_plugin=False)]
-    row, found = survey(NO_GPUS, a_pod("inst", ready=False, **INSTALLER_SPEC), pools=pools)
-    assert (row.driver, found) == ("installer starting", [])
-
-
-def test_installer_that_fails() -> None:
-    """A failing driver installer is named with the command that shows its log."""
-    failing = a_pod("inst", ready=False, waiting="ErrImageNeverPull", **INSTALLER_SPEC)
-    row, found = survey(NO_GPUS, failing, pools=[a_pool(installer="cos", device_plugin=False)])
-    assert row.driver == "installer failing (ErrImageNeverPull)"
-    assert [(one.lacks, one.command) for one in found] == [
-        ("driver", "kubectl -n kube-system logs inst --all-containers")
-    ]
-
-
-def test_no_plugin_in_the_cluster() -> None:
-    """Without any plugin DaemonSet the command applies NVIDIA's own, in the pinned version."""
-    row, found = survey(NO_GPUS, sets=())
-    assert row.plugin == "missing"
-    assert [one.lacks for one in found] == ["plugin"]
-    assert found[0].command.startswith("kubectl apply -f https://")
-    assert f"/{images.DEVICE_PLUGIN.tag}/" in found[0].command
+@pytest.mark.parametrize(
+    ("given", "lacks", "says", "command"),
+    [
+        pytest.param(
+            {"node": a_node(labels={"gpus": "no"})},
+            "label", "lacks the label gpus=true of pool gpus",
+            "kubectl label node n gpus=true --overwrite",
+            id="another value of the label",
+        ),
+        pytest.param(
+            {"pod": a_pod(ready=False, waiting="CrashLoopBackOff", **PLUGIN_SPEC)},
+            "plugin", "its device plugin kube-system/p is failing (CrashLoopBackOff)",
+            "kubectl -n kube-system logs p --all-containers",
+            id="plugin fails",
+        ),
+        pytest.param(
+            {"pod": PLUGIN},
+            "driver", "its device plugin kube-system/plugin-x offers no GPUs: the driver is",
+            "kubectl -n kube-system logs plugin-x --all-containers",
+            id="plugin finds nothing",
+        ),
+        pytest.param(
+            {"sets": []},
+            "plugin", "the cluster has no device plugin", f"kubectl apply -f {NVIDIA_S}",
+            id="no plugin in the cluster",
+        ),
+        pytest.param(
+            {"sets": [a_daemon_set("plugin", PLUGIN_SPEC, nodeSelector={"a": "x"})]},
+            "plugin", "does not select it: it lacks the label a=x", "kubectl label node n a=x",
+            id="plugin selects other nodes",
+        ),
+        pytest.param(
+            {"sets": [a_daemon_set("plugin", PLUGIN_SPEC, affinity={"nodeAffinity": AWAY})]},
+            "plugin", "the device plugin kube-system/plugin excludes it by its node affinity",
+            "kubectl -n kube-system describe daemonset plugin",
+            id="affinity leaves the node out",
+        ),
+        pytest.param(
+            {"node": a_node(gpus=None, labels=IN_POOL, taints=[TAINT, TEAM_TAINT])},
+            "plugin", "does not tolerate its taint team:NoExecute",
+            "kubectl -n kube-system patch daemonset plugin --type=json "
+            f"-p {shlex.quote(json.dumps(PATCH))}",
+            id="plugin does not tolerate a taint",
+        ),
+        pytest.param(
+            {},
+            "plugin", "the device plugin kube-system/plugin has no pod on the node",
+            "kubectl -n kube-system rollout restart daemonset/plugin",
+            id="no pod, and no reason to see",
+        ),
+        pytest.param(
+            {"pod": a_pod(ready=False, waiting="ErrImageNeverPull", **INSTALLER_SPEC),
+             "pools": WITH_INSTALLER},
+            "driver", "its driver installer kube-system/p is failing (ErrImageNeverPull)",
+            "kubectl -n kube-system logs p --all-containers",
+            id="installer fails",
+        ),
+        pytest.param(
+            {"sets": [a_daemon_set("installer", INSTALLER_SPEC,
+                                   tolerations=[{"operator": "Exists"}])],
+             "pools": WITH_INSTALLER},
+            "driver", "the driver installer kube-system/installer has no pod on the node",
+            "kubectl -n kube-system rollout restart daemonset/installer",
+            id="no installer, named before the plugin",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_gpu_node_lacks(given: dict[str, Any], lacks: str, says: str, command: str) -> None:
+    """One finding, with the command that repairs it or shows more."""
+    node, pods = given.get("node", NO_GPUS), [given["pod"]] if "pod" in given else []
+    _, (found,) = survey(
+        node, *pods, sets=given.get("sets", [PLUGIN_SET]), pools=given.get("pools")
+    )
+    assert (found.lacks, found.command) == (lacks, command)
+    assert says in found.message
 
 
 def test_two_owners_of_one_part_are_named() -> None:
@@ -453,67 +511,6 @@ def test_a_node_on_which_gke_s_plugin_still_runs_is_named() -> None:
     assert survey(a_node(labels={"gpus": "true", key: "true"}), pools=[pool])[1] == []
 
 
-def test_plugin_that_does_not_tolerate_the_node() -> None:
-    """A taint that keeps the plugin away is named with the patch that tolerates it."""
-    taints = [TAINT, {"key": "team", "effect": "NoExecute"}]
-    node = a_node(gpus=None, labels=NO_GPUS["metadata"]["labels"], taints=taints)
-    _, found = survey(node)
-    (one,) = found
-    assert "does not tolerate its taint team:NoExecute" in one.message
-    words = shlex.split(one.command)
-    assert words[:6] == ["kubectl", "-n", "kube-system", "patch", "daemonset", "plugin"]
-    assert json.loads(words[-1]) == [
-        {
-            "op": "add",
-            "path": "/spec/template/spec/tolerations/-",
-            "value": {"key": "team", "operator": "Exists", "effect": "NoExecute"},
-        }
-    ]
-
-
-def test_plugin_that_selects_other_nodes() -> None:
-    """A label that the plugin asks for beyond the pool's is named."""
-    wants = a_daemon_set("plugin", PLUGIN_SPEC, nodeSelector={"gpus": "true", "arch": "x"})
-    _, found = survey(NO_GPUS, sets=[wants])
-    assert [(one.lacks, one.command) for one in found] == [
-        ("plugin", "kubectl label node n arch=x")
-    ]
-
-
-def test_plugin_whose_affinity_leaves_the_node_out() -> None:
-    """Where no one label would bring it, the finding says that its affinity decides."""
-    expression = {"key": "gpus", "operator": "NotIn", "values": ["true"]}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    wants = a_daemon_set("plugin", PLUGIN_SPEC, affinity=affinity)
-    _, found = survey(NO_GPUS, sets=[wants])
-    assert [(one.lacks, one.message, one.command) for one in found] == [
-        (
-            "plugin",
-            "the device plugin kube-system/plugin excludes it by its node affinity",
-            "kubectl -n kube-system describe daemonset plugin",
-        )
-    ]
-
-
-def test_plugin_that_has_no_pod_for_no_reason_to_see() -> None:
-    """Where label and taints fit and still no pod is there, its DaemonSet is to be restarted."""
-    _, found = survey(NO_GPUS)
-    assert [one.command for one in found] == [
-        "kubectl -n kube-system rollout restart daemonset/plugin"
-    ]
-
-
-def test_missing_installer_is_named_before_the_plugin() -> None:
-    """A pool whose driver comes from a DaemonSet lacks the driver where no installer runs."""
-    pools = [a_pool(installer="cos", device_plugin=False)]
-    installer = a_daemon_set("installer", INSTALLER_SPEC, tolerations=[{"operator": "Exists"}])
-    _, found = survey(NO_GPUS, sets=[installer], pools=pools)
-    assert [(one.lacks, one.command) for one in found] == [
-        ("driver", "kubectl -n kube-system rollout restart daemonset/installer")
-    ]
-
-
 def test_unhealthy_gpus() -> None:
     """A node that offers fewer GPUs than it has is named with both numbers."""
     row, found = survey(a_node(allocatable=8), PLUGIN)
@@ -521,13 +518,6 @@ def test_unhealthy_gpus() -> None:
     assert [(one.lacks, one.message.split(":")[0]) for one in found] == [
         ("gpus", "offers 8 of its 9 nvidia.com/gpu")
     ]
-
-
-def test_driver_and_state_of_a_node() -> None:
-    """The driver's version comes from the plugin's labels; a cordoned node is called so."""
-    labels = {"gpus": "true", "nvidia.com/cuda.driver-version.full": "580.159.03"}
-    row, _ = survey(a_node(labels=labels, unschedulable=True), PLUGIN)
-    assert (row.driver, row.state) == ("580.159.03", "ready, cordoned")
 
 
 def test_mig_and_shared_resources_have_rows_of_their_own() -> None:
@@ -562,29 +552,10 @@ def test_outputs_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cluster_that_does_not_answer() -> None:
     """A cluster that nobody serves is one line, no traceback."""
-    kubeconfig = json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "c", "user": {"token": "t"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-    })  # fmt: skip
     with pytest.raises(CheckError, match=r"^the cluster does not respond: "):
-        gpus.answer("dev", kubeconfig)
+        gpus.answer("dev", kubeconfig_of(NOBODY, {"token": "t"}))
     with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: "):
         gpus.answer("dev", "{}")
-
-
-def a_kubeconfig(user: dict[str, Any]) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-            "users": [{"name": "u", "user": user}, {"name": "other", "user": {}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "x",
-        }
-    )
 
 
 def test_a_plugin_that_is_not_installed_is_named(
@@ -594,9 +565,9 @@ def test_a_plugin_that_is_not_installed_is_named(
     monkeypatch.setenv("PATH", "/nowhere")
     run = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
     with pytest.raises(CheckError, match="not on PATH; install it with: gcloud components "):
-        client_of(a_kubeconfig({"exec": run}))
+        client_of(kubeconfig_of(NOBODY, {"exec": run}))
     assert caplog.records == []
-    assert client_of(a_kubeconfig({"token": "t"}))
+    assert client_of(kubeconfig_of(NOBODY, {"token": "t"}))
 
 
 def test_a_plugin_without_credentials_is_told_how_to_sign_in(
@@ -612,7 +583,7 @@ def test_a_plugin_without_credentials_is_told_how_to_sign_in(
         "args": ["--use_application_default_credentials"],
     }
     with pytest.raises(CheckError) as refused:
-        client_of(a_kubeconfig({"exec": run}))
+        client_of(kubeconfig_of(NOBODY, {"exec": run}))
     said = str(refused.value)
     assert said.startswith(
         "the kubeconfig signs in by running gke-gcloud-auth-plugin, which returned no cred"

@@ -18,6 +18,7 @@ from gpu_cluster.stacks.live.gpu_test import exit_code, newest, outcome, outcome
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.tools.sections import BENCHMARKS, between
 from quality.docs.gpus import SECTION, documents_in, keep, markdown, measured
+from tests.unit.stacks.served import kubeconfig_of, serving
 
 JOB: dict[str, Any] = {"metadata": {"name": "gpu-test-p", "namespace": "lab"}}
 
@@ -132,26 +133,14 @@ def api() -> Iterator[type[ApiServer]]:
         f"{core}/newer/log": (200, log.encode()),
         f"{core}/older/log": (200, b"not this one"),
     }
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    Handler.url = f"http://127.0.0.1:{server.server_port}"
-    yield Handler
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as Handler.url:
+        yield Handler
 
 
 def found_by(api: Any, nodes: int = 1) -> dict[str, Any]:
     """What `gpu-cluster test-gpus` says of the last node of this cluster's one pool."""
-    kubeconfig = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
-        "users": [{"name": "c", "user": {}}],
-    }
     args = GpuTestArgs(pools=["p"], image="pytorch:1", namespace="gpus", nodes=nodes)
-    found = outcomes(args, json.dumps(kubeconfig))
+    found = outcomes(args, kubeconfig_of(api.url))
     assert len(found) == nodes
     return found[-1]
 

@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.stacks.jobs.cluster import JobCluster, row
 from gpu_cluster.stacks.jobs.startup import answer as startup
 from gpu_cluster.stacks.jobs.submitted import Job
 from gpu_cluster.stacks.outcome import CheckError
+from tests.unit.stacks.served import kubeconfig_of, serving
 
 POLICIES = "networking.k8s.io/v1/namespaces/default/networkpolicies"
 CONFIG_MAPS, PODS = "v1/namespaces/default/configmaps", "v1/namespaces/default/pods"
 JOB_SETS = "jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 WORKLOADS = "kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+EVERYWHERE = "jobset.x-k8s.io/v1alpha2/jobsets"
 MARK = {"gpu-cluster/submitted": "true"}
 
 
@@ -49,6 +50,8 @@ EVERYTHING = [POLICIES, CONFIG_MAPS, JOB_SETS]
 
 class Server(ThreadingHTTPServer):
     """Keeps objects by their path, and refuses what it is told to."""
+
+    url: str
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
@@ -128,23 +131,14 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as served:
-        Thread(target=served.serve_forever, daemon=True).start()
-        yield served
-        served.shutdown()
+    server = Server()
+    with serving(server) as server.url:
+        yield server
 
 
 @pytest.fixture
 def kubeconfig(server: Server) -> str:
-    document = {
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "clusters": [
-            {"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
-        ],
-        "users": [{"name": "a", "user": {}}],
-        "current-context": "a",
-    }
-    return yaml.safe_dump(document)
+    return kubeconfig_of(server.url)
 
 
 @pytest.fixture
@@ -240,44 +234,47 @@ def test_a_cluster_that_is_gone_is_one_line(server: Server, cluster: JobCluster)
         list(cluster.log("first", 0, follow=True))
 
 
-def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCluster) -> None:
-    """To a user without rights in all namespaces the API server says no more of one than that."""
-    server.refused = {("GET", CONFIG_MAPS): 403}
-    with pytest.raises(CheckError) as said:
-        cluster.published()
-    assert str(said.value) == (
-        "you are not allowed to read ConfigMap gpu-cluster in namespace default, which may not "
-        "exist: HTTP 403; give --namespace, that of your queue, or ask the cluster's administrators"
-    )
-
-
-def test_a_cluster_without_job_sets_is_told_what_it_lacks(
-    server: Server, cluster: JobCluster
+@pytest.mark.parametrize(
+    ("collection", "status", "ask", "says"),
+    [
+        pytest.param(
+            CONFIG_MAPS, 403, JobCluster.published,
+            "^you are not allowed to read ConfigMap gpu-cluster in namespace default, which may "
+            "not exist: HTTP 403; give --namespace, that of your queue, or ask the cluster's "
+            "administrators$",
+            # To a user without rights in all namespaces the API server says no more than that.
+            id="a namespace without rights may not exist",
+        ),
+        pytest.param(
+            JOB_SETS, 404, JobCluster.jobs, r"has no JobSet, .* set batch\.jobSet: true",
+            id="a cluster without JobSet, of which the API server says only 404",
+        ),
+        pytest.param(
+            JOB_SETS, 403, JobCluster.jobs,
+            r"HTTP 403 .* in namespace default; give --namespace",
+            id="rights in the namespace of a queue, and none in default",
+        ),
+        pytest.param(
+            EVERYWHERE, 403, partial(JobCluster.jobs, everywhere=True),
+            r"HTTP 403 .* in all namespaces; give --namespace",
+            id="no rights in all namespaces",
+        ),
+    ],
+)  # fmt: skip
+def test_who_may_not_read_is_told_what_to_do(
+    server: Server, cluster: JobCluster, collection: str, status: int, ask: Any, says: str
 ) -> None:
-    """The API server has no such kind, and says only 404."""
-    server.refused = {("GET", JOB_SETS): 404}
-    with pytest.raises(CheckError, match=r"has no JobSet, .* set batch\.jobSet: true"):
-        cluster.jobs()
+    """Most people have rights in one namespace, which they are told to name."""
+    server.refused = {("GET", collection): status}
+    with pytest.raises(CheckError, match=says):
+        ask(cluster)
 
 
 def test_jobs_of_all_namespaces_are_listed(server: Server, cluster: JobCluster) -> None:
-    """Which most users may not; they are told to name theirs."""
-    everywhere = "jobset.x-k8s.io/v1alpha2/jobsets"
-    rows = [{"metadata": {"name": "a", "namespace": "team-a"}, "spec": {"replicatedJobs": []}}]
-    server.objects = {f"{everywhere}/a": rows[0]}
+    """Each with its namespace."""
+    metadata = {"name": "a", "namespace": "team-a"}
+    server.objects = {f"{EVERYWHERE}/a": {"metadata": metadata, "spec": {"replicatedJobs": []}}}
     assert [row(job)["namespace"] for job in cluster.jobs(everywhere=True)] == ["team-a"]
-    server.refused = {("GET", everywhere): 403}
-    with pytest.raises(CheckError, match=r"HTTP 403 .* in all namespaces; give --namespace"):
-        cluster.jobs(everywhere=True)
-
-
-def test_a_list_without_rights_says_to_name_the_namespace(
-    server: Server, cluster: JobCluster
-) -> None:
-    """Most people have rights in the namespace of their queue, and none in `default`."""
-    server.refused = {("GET", JOB_SETS): 403}
-    with pytest.raises(CheckError, match=r"HTTP 403 .* in namespace default; give --namespace"):
-        cluster.jobs()
 
 
 def test_a_job_of_another_namespace_is_looked_for_there(

@@ -15,7 +15,7 @@ from gpu_cluster.components.batch.published import Published, batch_of, namespac
 from gpu_cluster.components.cluster import AllAtOnce
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.stacks.jobs import cluster as jobs
-from gpu_cluster.stacks.jobs.submitted import jobs_in
+from gpu_cluster.stacks.jobs.submitted import Job, jobs_in
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.tools.sections import ROOT
 from tests.program.environments import as_engine_config
@@ -56,21 +56,37 @@ def published(**pool: Any) -> Published:
     )
 
 
-def submitted(folder: Path, document: Any) -> Any:
+def submitted(folder: Path, document: Any, stack: Published | None = None) -> list[Job]:
+    """The jobs of a file with this document."""
     file = folder / "job.yaml"
     file.write_text(yaml.safe_dump(document))
-    return jobs_in(file, published(), "default")
+    return jobs_in(file, stack or published(), "default")
+
+
+def one(folder: Path, job: Any, stack: Published | None = None) -> Job:
+    """A file's only job."""
+    (found,) = submitted(folder, {"trainingJobs": {"mine": job}}, stack)
+    return found
+
+
+def worker(job: Job) -> Any:
+    """The spec of its pods."""
+    (workers,) = job.job_set["spec"]["replicatedJobs"]
+    return workers["template"]["spec"]["template"]["spec"]
+
+
+def template_of(job: Job) -> Any:
+    """The template of claims that comes with it."""
+    (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
+    return template
 
 
 def test_a_submitted_job_mounts_disks_that_its_nodes_attach(tmp_path: Path) -> None:
     """Judged by what the stack published of its pools, as its own jobs are."""
-    found = published(machineType="g4-standard-48", maxNodes=2)
     job = JOB | {"nodes": 1, "volumes": {"out": {"mountPath": "/out", "claim": "results"}}}
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": job}}))
     said = "nodes of pool train-gpu cannot attach the disk of results"
     with pytest.raises(CheckError, match=said):
-        jobs_in(file, found, "default")
+        one(tmp_path, job, published(machineType="g4-standard-48", maxNodes=2))
 
 
 def test_a_submitted_job_brings_the_template_of_its_claims(tmp_path: Path) -> None:
@@ -78,39 +94,29 @@ def test_a_submitted_job_brings_the_template_of_its_claims(tmp_path: Path) -> No
     found = published(
         machineType="a3-ultragpu-8g", capacityType="spot", maxNodes=2, gpuDirect="rdma"
     )
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": JOB}}))
-    (job,) = jobs_in(file, found, "default")
-    (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
-    assert (template["metadata"]["name"], template["metadata"]["namespace"]) == ("mine", "default")
-    (workers,) = job.job_set["spec"]["replicatedJobs"]
-    pod = workers["template"]["spec"]["template"]["spec"]
-    assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == "mine"
-    (other,) = jobs_in(file, published(), "default")
-    assert "ResourceClaimTemplate" not in {row["kind"] for row in other.before}
+    job = one(tmp_path, JOB, found)
+    metadata = template_of(job)["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == ("mine", "default")
+    assert worker(job)["resourceClaims"][0]["resourceClaimTemplateName"] == "mine"
+    assert "ResourceClaimTemplate" not in {row["kind"] for row in one(tmp_path, JOB).before}
 
 
 def test_a_submitted_job_claims_the_gpus_that_it_selects(tmp_path: Path) -> None:
     """In a pool with a DRA driver, by a template that comes with it; not in a queue."""
     pool = replace(published().pools["train-gpu"], device_class="gpu.nvidia.com")
     queued = parse_published(replace(published(), pools={pool.name: pool}).text())
-    file = tmp_path / "job.yaml"
     entry = JOB | {"gpuSelector": {"product": "T4"}}
-    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": entry}}))
     with pytest.raises(CheckError, match="gpuSelector: is not possible in queue training"):
-        jobs_in(file, queued, "default")
+        one(tmp_path, entry, queued)
     del entry["queue"]
-    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": entry}}))
-    found = replace(queued, batch=replace(queued.batch, queues={}))
-    (job,) = jobs_in(file, found, "default")
-    (template,) = [row for row in job.before if row["kind"] == "ResourceClaimTemplate"]
+    job = one(tmp_path, entry, replace(queued, batch=replace(queued.batch, queues={})))
+    template = template_of(job)
     (request,) = template["spec"]["spec"]["devices"]["requests"]
     assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == (
         "gpu.nvidia.com", 1,
     )  # fmt: skip
     assert "contains('T4')" in request["exactly"]["selectors"][0]["cel"]["expression"]
-    (workers,) = job.job_set["spec"]["replicatedJobs"]
-    pod = workers["template"]["spec"]["template"]["spec"]
+    pod = worker(job)
     (claim,) = pod["resourceClaims"]
     assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
     (container,) = pod["containers"]
@@ -122,13 +128,9 @@ def test_a_submitted_job_says_the_parameters_of_its_request(tmp_path: Path) -> N
     asks = AllAtOnce(provisioning_class="c", parameters={"maxRunDurationSeconds": "86400"})
     pool = replace(published().pools["train-gpu"], all_at_once=asks)
     found = parse_published(replace(published(), pools={pool.name: pool}).text())
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": JOB}}))
-    (job,) = jobs_in(file, found, "default")
     said = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "86400"}
-    assert job.job_set["metadata"]["annotations"] == said
-    (other,) = jobs_in(file, published(), "default")
-    assert "annotations" not in other.job_set["metadata"]
+    assert one(tmp_path, JOB, found).job_set["metadata"]["annotations"] == said
+    assert "annotations" not in one(tmp_path, JOB).job_set["metadata"]
 
 
 def test_what_is_published_is_read_back() -> None:
@@ -213,18 +215,17 @@ def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
         "data": {"mountPath": "/data", "bucket": "data"},
     }
     job = {**JOB, "serviceAccount": "trainer", "volumes": volumes}
-    (found,) = submitted(tmp_path, {"trainingJobs": {"first": job}})
+    found = one(tmp_path, job)
     policy, files = found.before
     assert policy["spec"]["ingress"] == [
-        {"from": [{"podSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "first"}}}]}
+        {"from": [{"podSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "mine"}}}]}
     ]
     assert files["data"] == {"train.py": "print('hello')\n"}
     metadata = found.job_set["metadata"]
     assert metadata["labels"] == {
-        "app": "first", "kueue.x-k8s.io/queue-name": "training", "gpu-cluster/submitted": "true",
+        "app": "mine", "kueue.x-k8s.io/queue-name": "training", "gpu-cluster/submitted": "true",
     }  # fmt: skip
-    (workers,) = found.job_set["spec"]["replicatedJobs"]
-    pod = workers["template"]["spec"]["template"]["spec"]
+    pod = worker(found)
     assert pod["serviceAccountName"] == "trainer"
     assert pod["nodeSelector"]["gpu-cluster/pool"] == "train-gpu"
     assert [volume["name"] for volume in pod["volumes"]] == ["shared-memory", "code", "data"]
@@ -239,8 +240,8 @@ def test_what_cannot_run_is_refused_before(
     """In the words of the settings, with the key's path."""
     job = {key: value for key, value in {**JOB, **change}.items() if value is not None}
     with pytest.raises(CheckError) as refused:
-        submitted(tmp_path, {"trainingJobs": {"first": job}})
-    assert str(refused.value).startswith(f"trainingJobs.first.{says}")
+        one(tmp_path, job)
+    assert str(refused.value).startswith(f"trainingJobs.mine.{says}")
     assert "\n" not in str(refused.value)
 
 
@@ -266,24 +267,18 @@ def test_pools_and_queues_of_other_teams_are_not_named(
         pools={**found.pools, "theirs": replace(pool, name="theirs")},
         batch=replace(found.batch, queues=queues),
     )
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({"trainingJobs": {"first": JOB | change}}))
     with pytest.raises(CheckError) as refused:
-        jobs_in(file, shared, "default")
-    assert str(refused.value) == f"trainingJobs.first.{says}"
+        one(tmp_path, JOB | change, shared)
+    assert str(refused.value) == f"trainingJobs.mine.{says}"
 
 
 def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> None:
     """Such a job would wait for ever."""
-    values = copy.deepcopy(published())
-    queue = values.batch.queues["training"]
-    less = type(queue)(pools=queue.pools, nominal_quota={"train-gpu": 1})
-    small = Published(pools=values.pools, batch=type(values.batch)(
-        job_set=True, queues={"training": less}))  # fmt: skip
-    file = tmp_path / "job.yaml"
-    file.write_text(yaml.safe_dump({"trainingJobs": {"first": JOB}}))
+    found = published()
+    less = QueueArgs(pools=["train-gpu"], nominal_quota={"train-gpu": 1})
+    small = replace(found, batch=BatchArgs(job_set=True, queues={"training": less}))
     with pytest.raises(CheckError, match="training hands out 1 GPUs of pool train-gpu"):
-        jobs_in(file, small, "default")
+        one(tmp_path, JOB, small)
 
 
 @pytest.mark.parametrize(

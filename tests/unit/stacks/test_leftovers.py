@@ -14,8 +14,16 @@ def leftovers(cloud: str, owner: str = "", **objects: Any) -> list[Leftover]:
     return module.leftovers(cloud, Objects(**objects), owner)
 
 
-def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "team"}, "spec": spec, "status": status or {}}
+def an_object(
+    name: str, status: dict[str, Any] | None = None, *, owner: str = "", **spec: Any
+) -> dict[str, Any]:
+    """`owner`: the stack that declares it."""
+    metadata = {"name": name, "namespace": "team", "annotations": of_stack(owner)}
+    return {"metadata": metadata, "spec": spec, "status": status or {}}
+
+
+def of_stack(owner: str) -> dict[str, str]:
+    return {"gpu-cluster/stack": owner} if owner else {}
 
 
 def a_volume(
@@ -75,9 +83,8 @@ def test_instances_of_a_node_pool_of_somebody_else_are_named() -> None:
     clouds have no EC2 instances."""
 
     def pool(name: str, group: str = "karpenter.k8s.aws", stack: str = "") -> dict[str, Any]:
-        notes = {"gpu-cluster/stack": stack} if stack else {}
         spec = {"template": {"spec": {"nodeClassRef": {"group": group}}}}
-        return {"metadata": {"name": name, "annotations": notes}, "spec": spec}
+        return {"metadata": {"name": name, "annotations": of_stack(stack)}, "spec": spec}
 
     pools = [
         pool("theirs"), pool("idle"), pool("auto", "eks.amazonaws.com"), pool("ours", stack="p/s"),
@@ -217,13 +224,14 @@ def test_snapshots_bill_on_too() -> None:
 def test_what_the_stack_declares_goes_with_it() -> None:
     """Another stack's claim, in the same cluster or of a project with a stack of the same name, is
     as a user's; a disk that is retained is named."""
-    claims = [an_object(name) for name in ("ours", "kept", "theirs", "namesake")]
-    stacks = ("gpu-cluster/mine", "gpu-cluster/mine", "gpu-cluster/other", "other/mine")
-    for claim, stack in zip(claims, stacks, strict=True):
-        claim["metadata"]["annotations"] = {"gpu-cluster/stack": stack}
     found = leftovers(
         "google",
-        claims=claims,
+        claims=[
+            an_object("ours", owner="gpu-cluster/mine"),
+            an_object("kept", owner="gpu-cluster/mine"),
+            an_object("theirs", owner="gpu-cluster/other"),
+            an_object("namesake", owner="other/mine"),
+        ],
         volumes=[
             a_volume("a", "ours"),
             a_volume("k", "kept", "Retain"),
@@ -237,8 +245,7 @@ def test_what_the_stack_declares_goes_with_it() -> None:
 
 def test_the_peering_of_the_stack_s_filestore_is_named() -> None:
     """It needs no decision before a destroy, which deletes the instance."""
-    claim = an_object("files")
-    claim["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
+    claim = an_object("files", owner="gpu-cluster/mine")
     volume = a_volume("f", "files", driver="filestore.csi.storage.gke.io")
     found = leftovers("google", claims=[claim], volumes=[volume], owner="gpu-cluster/mine")
     assert [(one.name, one.remove, one.keep) for one in found] == [("team/files", None, None)]
@@ -262,19 +269,17 @@ def test_in_an_existing_cluster_only_what_the_stack_ends_is_named() -> None:
     """A load balancer, a claim, a snapshot and a NodePool of its owner stay, with the controllers
     that care for them; a NodePool does not if its Karpenter was the stack's. A disk that a class of
     the owner's retains is the stack's."""
-    ours, theirs = an_object("ours"), an_object("theirs")
-    ours["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/on-eks"}
+    owner = "gpu-cluster/on-eks"
     found: dict[str, list[Any]] = {
         "services": [an_object("web", BALANCED, type="LoadBalancer")],
         "ingresses": [an_object("front")],
         "gateways": [an_object("edge")],
-        "claims": [ours, theirs],
+        "claims": [an_object("ours", owner=owner), an_object("theirs")],
         "volumes": [a_volume("o", "ours", "Retain"), a_volume("t", "theirs"), a_volume("n", None)],
         "snapshots": [a_snapshot("s", "Delete", "ebs.csi.aws.com", volumeHandle="vol-s")],
         "node_pools": [GENERAL],
         "node_claims": [GENERAL],
     }
-    owner = "gpu-cluster/on-eks"
     named = [
         [
             leftover.name
