@@ -152,9 +152,9 @@ def other_region(cloud: str, region: str) -> str:
     return "" if region == priced else f"prices are those of {priced}; prices in {region} differ"
 
 
-def always(name: str, what: str, part: Part) -> Item:
-    """One unit, both idle and full."""
-    return Item(name=name, what=what, parts=[part], idle=1, full=1)
+def always(name: str, what: str, *parts: Part, count: int = 1) -> Item:
+    """As many units idle as full."""
+    return Item(name=name, what=what, parts=parts, idle=count, full=count)
 
 
 def hourly(name: str, price: Price) -> Part:

@@ -6,7 +6,8 @@ from datetime import date
 from gpu_cluster.components.catalog import eks
 from gpu_cluster.components.catalog.aws_prices import PRICES, eks_node
 from gpu_cluster.components.catalog.prices import Price
-from gpu_cluster.components.eks.cluster_args import EksClusterArgs
+from gpu_cluster.components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
+from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.reservation import is_reserved
 from gpu_cluster.components.eks.settings import EksSettings
@@ -70,17 +71,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     """The bill. `today` decides whether the Kubernetes version is in extended support."""
     cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
-    items = [
-        node_pool(
-            name,
-            eks_node(cpu.instance_types),
-            f"{' or '.join(cpu.instance_types)}, {cpu.disk_size_gb} GiB",
-            [monthly("disk", PRICES["ebs-gp3"], cpu.disk_size_gb)],
-            (cpu.min_nodes, cpu.max_nodes),
-            "spot" if cpu.spot else "on-demand",
-        )
-        for name, cpu in cluster.cpu_pools.items()
-    ]
+    items = [_without_gpus(name, cpu) for name, cpu in cluster.cpu_pools.items()]
     choices: list[str] = []
     for name, pool in pools.items():
         parts, last = pool.parts(name, cluster.scaler), pool.purchases[-1]
@@ -153,6 +144,17 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     )
 
 
+def _without_gpus(name: str, pool: EksSystemPoolArgs | EksCpuPoolArgs) -> Item:
+    return node_pool(
+        name,
+        eks_node(pool.instance_types),
+        f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
+        [monthly("disk", PRICES["ebs-gp3"], pool.disk_size_gb)],
+        (pool.min_nodes, pool.max_nodes),
+        "spot" if pool.spot else "on-demand",
+    )
+
+
 def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
     """https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html, read 2026-11-24."""
     for name, pool in pools.items():
@@ -171,35 +173,17 @@ def _cluster(
     fee = PRICES["eks-cluster-extended-support" if support == "extended" else "eks-cluster"]
     before = [always("control plane", f"Kubernetes {args.version}", hourly("fee", fee))]
     if system is not None:
-        before.append(
-            node_pool(
-                "system pool",
-                eks_node(system.instance_types),
-                f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
-                [monthly("disk", PRICES["ebs-gp3"], system.disk_size_gb)],
-                (system.min_nodes, system.max_nodes),
-                "spot" if system.spot else "on-demand",
-            )
-        )
+        before.append(_without_gpus("system pool", system))
     network, after, notes = args.network, list[Item](), list[str]()
     gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
     if gateways:
         parts = [hourly("gateway", PRICES["nat-gateway"]), hourly("address", PRICES["public-ipv4"])]
-        after.append(
-            Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
-        )
+        after.append(always("NAT", "gateway and address", *parts, count=gateways))
     if network.interface_endpoints:
         endpoints = len(eks.interface_endpoints(region)) * len(network.zones)
-        parts = [hourly("endpoint", PRICES["vpc-endpoint"])]
-        after.append(
-            Item(
-                name="interface endpoints",
-                what="one per service and zone",
-                parts=parts,
-                idle=endpoints,
-                full=endpoints,
-            )
-        )
+        part = hourly("endpoint", PRICES["vpc-endpoint"])
+        what = "one per service and zone"
+        after.append(always("interface endpoints", what, part, count=endpoints))
     if args.secrets_encryption_key is None:
         key = PRICES["kms-key"]
         after.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))

@@ -4,7 +4,8 @@ from datetime import date
 
 from gpu_cluster.components.catalog.gke_volumes import volume_class
 from gpu_cluster.components.catalog.google_prices import PRICES, gke_node
-from gpu_cluster.components.gke.cluster_args import GkeClusterArgs
+from gpu_cluster.components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
+from gpu_cluster.components.gke.cpu_pool_args import GkeCpuPoolArgs
 from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.schema.fallback import title
 from gpu_cluster.components.settings.model import Settings
@@ -26,17 +27,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     """The bill of a GKE Standard cluster, or of what a stack adds to an existing one."""
     cluster = settings.own.cluster
     pools = {name: pool.args for name, pool in settings.own.pools.items()}
-    items = [
-        node_pool(
-            name,
-            gke_node(cpu.machine_type),
-            f"{cpu.machine_type}, {cpu.disk_size_gb} GiB",
-            [disk(cpu.boot_disk, cpu.disk_size_gb)],
-            (cpu.min_nodes, cpu.max_nodes),
-            "spot" if cpu.spot else "on-demand",
-        )
-        for name, cpu in cluster.cpu_pools.items()
-    ]
+    items = [_without_gpus(name, cpu) for name, cpu in cluster.cpu_pools.items()]
     choices: list[str] = []
     for name, ordered in pools.items():
         pool = ordered.dearest
@@ -91,6 +82,17 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     )
 
 
+def _without_gpus(name: str, pool: GkeSystemPoolArgs | GkeCpuPoolArgs) -> Item:
+    return node_pool(
+        name,
+        gke_node(pool.machine_type),
+        f"{pool.machine_type}, {pool.disk_size_gb} GiB",
+        [disk(pool.boot_disk, pool.disk_size_gb)],
+        (pool.min_nodes, pool.max_nodes),
+        "spot" if pool.spot else "on-demand",
+    )
+
+
 def _hyperdisk_notes(settings: Settings[GkeSettings]) -> list[str]:
     """What the price of Hyperdisk Balanced does not include, if the stack has any."""
     cluster = settings.own.cluster
@@ -118,14 +120,7 @@ def _cluster(
     zonal = args.region != args.location
     before = [
         fee(f"GKE, {'zonal' if zonal else 'regional'}"),
-        node_pool(
-            "system pool",
-            gke_node(system.machine_type),
-            f"{system.machine_type}, {system.disk_size_gb} GiB",
-            [disk(system.boot_disk, system.disk_size_gb)],
-            (system.min_nodes, system.max_nodes),
-            "spot" if system.spot else "on-demand",
-        ),
+        _without_gpus("system pool", system),
     ]
     least = system.min_nodes + sum(pool_bounds[0] for pool_bounds in bounds)
     most = system.max_nodes + sum(pool_bounds[1] for pool_bounds in bounds)

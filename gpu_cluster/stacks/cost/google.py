@@ -10,9 +10,6 @@ from gpu_cluster.components.gke.network_args import GkeNetworkArgs
 from gpu_cluster.stacks.cost.bill import Item, Metered, Part, fixed
 from gpu_cluster.stacks.cost.bill_parts import always, hourly, metered, monthly
 
-NAT_ADDRESSES = 1
-"""Addresses of a Cloud NAT gateway: with 64 ports per machine, one address serves 1,008."""
-
 
 def fee(what: str) -> Item:
     """The control plane's fee."""
@@ -21,7 +18,8 @@ def fee(what: str) -> Item:
 
 def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -> list[Item]:
     """The gateway is billed by machines up to a maximum, and has an address while a machine uses
-    it. That of an existing network is billed to its project."""
+    it: with 64 ports per machine, one serves 1,008. That of an existing network is billed to its
+    project."""
     if network.existing:
         return []
     per_machine, most = PRICES["cloud-nat-per-vm"], PRICES["cloud-nat-most"]
@@ -35,13 +33,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
             idle=counts[0],
             full=counts[1],
         ),
-        Item(
-            name="NAT address",
-            what="one",
-            parts=[hourly("address", PRICES["external-ipv4"])],
-            idle=NAT_ADDRESSES,
-            full=NAT_ADDRESSES,
-        ),
+        always("NAT address", "one", hourly("address", PRICES["external-ipv4"])),
     ]
 
 

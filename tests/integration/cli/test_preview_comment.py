@@ -2,26 +2,17 @@
 
 from pathlib import Path
 
-import yaml
-
 from gpu_cluster.cli.ci.preview_comment import comment, sections_of
 from gpu_cluster.stacks.definition.files import EXAMPLES
-from tests.integration.stacks.test_cost import git
+from tests.integration.stacks.test_cost import committed_dev, git
 from tests.unit.cli.test_preview_comment import preview
 
 
 def test_cost_before_and_after(tmp_path: Path) -> None:
     """Two more nodes at full cost two nodes more, and the table says so."""
-    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
-    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
     root = tmp_path / "repository"
     root.mkdir()
-    git(root, "init", "--quiet")
-    for most in (1, 3):
-        pool["maxNodes"] = most
-        (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-        git(root, "add", ".")
-        git(root, "commit", "--quiet", "--message", f"{most} nodes")
+    committed_dev(root)
     (tmp_path / "dev.json").write_text(preview())
     (section,) = sections_of(tmp_path, "HEAD~1", root)
     assert section.cost is not None

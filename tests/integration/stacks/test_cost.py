@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,17 +17,23 @@ from tests.unit.stacks.test_cost import changed, item
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A git repository with dev at one node, then at three, and a stack `new` since."""
-    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
-    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
-    git(tmp_path, "init", "--quiet")
-    for most in (1, 3):
-        pool["maxNodes"] = most
-        (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-        git(tmp_path, "add", ".")
-        git(tmp_path, "commit", "--quiet", "--message", f"{most} nodes")
+    document = committed_dev(tmp_path)
     document["config"]["gpu-cluster:cluster"]["name"] = "gpu-new"
     (tmp_path / "Pulumi.new.yaml").write_text(yaml.safe_dump(document))
     return tmp_path
+
+
+def committed_dev(folder: Path) -> Any:
+    """Makes the folder a git repository with dev at one node, then at three; returns the file's
+    contents."""
+    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
+    git(folder, "init", "--quiet")
+    for most in (1, 3):
+        document["config"]["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = most
+        (folder / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", f"{most} nodes")
+    return document
 
 
 def git(folder: Path, *command: str) -> None:
