@@ -41,7 +41,7 @@ class Program:
     """Files copied from the source: (module, glob in it, folder next to the binaries)."""
     scripts: tuple[str, ...] = ()
     """Executables copied from the program's own folder here."""
-    default: bool = True
+    default: bool = False
     """Whether `build` without names builds it."""
     tags: tuple[str, ...] = ()
     """Go's build tags."""
@@ -99,10 +99,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-cluster"
 
 
+_KUBERNETES_VERSION = (
+    "-X k8s.io/component-base/version.gitVersion={version}"
+    " -X k8s.io/component-base/version.gitMajor={major}"
+    " -X k8s.io/component-base/version.gitMinor={minor}"
+)
+
 PROGRAMS = (
     # One module, so that packages that the six share are compiled once.
     Program(
         name="control-plane",
+        default=True,
         module="k8s.io/kubernetes",
         binaries=(
             "etcd",
@@ -113,9 +120,7 @@ PROGRAMS = (
             "kwok",
         ),
         usually=240,
-        ldflags="-X k8s.io/component-base/version.gitVersion={version}"
-        " -X k8s.io/component-base/version.gitMajor={major}"
-        " -X k8s.io/component-base/version.gitMinor={minor}",
+        ldflags=_KUBERNETES_VERSION,
         copies=(
             ("sigs.k8s.io/kwok", "kustomize/stage/node/fast/node-*.yaml", "stages"),
             ("sigs.k8s.io/kwok", "kustomize/stage/node/heartbeat-with-lease/node-*.yaml", "stages"),
@@ -126,6 +131,7 @@ PROGRAMS = (
     ),
     Program(
         name="pulumi",
+        default=True,
         module="github.com/pulumi/pulumi/pkg/v3",
         binaries=("pulumi", "pulumi-language-python", "pulumi-language-python-exec"),
         scripts=("pulumi-language-python",),
@@ -143,7 +149,6 @@ PROGRAMS = (
         binaries=("jobset",),
         usually=95,
         copies=(("sigs.k8s.io/jobset", "config/components/crd/bases/*.yaml", "crds"),),
-        default=False,
     ),
     Program(
         name="kueue",
@@ -151,7 +156,6 @@ PROGRAMS = (
         binaries=("kueue",),
         usually=175,
         copies=(("sigs.k8s.io/kueue", "config/components/crd/bases/*.yaml", "crds"),),
-        default=False,
     ),
     Program(
         name="karpenter-aws",
@@ -160,7 +164,6 @@ PROGRAMS = (
         usually=300,
         ldflags="-X sigs.k8s.io/karpenter/pkg/operator.Version={version}",
         copies=(("github.com/aws/karpenter-provider-aws", "pkg/apis/crds/*.yaml", "crds"),),
-        default=False,
     ),
     # Pulumi's own plugin, of January 2026: the module proxy has no newer one, and none by its tag.
     Program(
@@ -176,7 +179,6 @@ PROGRAMS = (
                 ".",
             ),
         ),
-        default=False,
     ),
     # The programs of a real node: gpu_cluster/rehearsal/gpu_node.
     Program(
@@ -184,10 +186,7 @@ PROGRAMS = (
         module="k8s.io/kubernetes",
         binaries=("kubelet",),
         usually=165,
-        ldflags="-X k8s.io/component-base/version.gitVersion={version}"
-        " -X k8s.io/component-base/version.gitMajor={major}"
-        " -X k8s.io/component-base/version.gitMinor={minor}",
-        default=False,
+        ldflags=_KUBERNETES_VERSION,
     ),
     Program(
         name="containerd",
@@ -196,7 +195,6 @@ PROGRAMS = (
         usually=70,
         ldflags="-X github.com/containerd/containerd/v2/version.Version={version}",
         tags=("no_btrfs", "no_devmapper", "no_zfs"),
-        default=False,
     ),
     Program(
         name="runc",
@@ -209,14 +207,12 @@ PROGRAMS = (
         tags=("seccomp", "netgo", "osusergo"),
         c=True,
         headers=(("seccomp.h", "libseccomp-dev"),),
-        default=False,
     ),
     Program(
         name="cni-plugins",
         module="github.com/containernetworking/plugins",
         binaries=("bridge", "host-local", "loopback"),
         usually=15,
-        default=False,
     ),
     Program(
         name="device-plugin",
@@ -226,7 +222,6 @@ PROGRAMS = (
         # Symbols of the driver's libraries, which are not present yet.
         ldflags="-extldflags=-Wl,-z,lazy",
         c=True,
-        default=False,
     ),
     Program(
         name="container-toolkit",
@@ -235,7 +230,6 @@ PROGRAMS = (
         usually=40,
         ldflags="-extldflags=-Wl,-z,lazy",
         c=True,
-        default=False,
     ),
     Program(
         name="dra-driver",
@@ -245,14 +239,12 @@ PROGRAMS = (
         ldflags="-X sigs.k8s.io/dra-driver-nvidia-gpu/internal/info.version={version}"
         " -extldflags=-Wl,-z,lazy",
         c=True,
-        default=False,
     ),
     Program(
         name="actionlint",
         module="github.com/rhysd/actionlint",
         binaries=("actionlint",),
         usually=30,
-        default=False,
     ),
 )
 

@@ -3,6 +3,7 @@
 It contains no property values except in warnings of the program itself, which only have plain ones.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +46,6 @@ class Section:
         return [change for change in self.plan.changes if change not in of_base]
 
     @property
-    def losses(self) -> list[Change]:
-        """What would be lost, even if the base would delete it too."""
-        return self.plan.losses
-
-    @property
     def refused_by_base(self) -> list[str]:
         """The errors of the base's policies that those of this revision do not report."""
         if self.judged is None:
@@ -71,7 +67,7 @@ def exit_code(sections: Sequence[Section]) -> ExitCode:
         return ExitCode.UNKNOWN
     if any(section.refused_by_base for section in sections):
         return ExitCode.FINDING
-    gone = [change for section in sections for change in section.losses]
+    gone = [change for section in sections for change in section.plan.losses]
     return ExitCode.FINDING if any(change.loss != "system pool" for change in gone) else ExitCode.OK
 
 
@@ -121,7 +117,8 @@ def _costs(stack: str, base: str | None, root: Path) -> tuple[tuple[Bill | None,
 def comment(sections: Sequence[Section]) -> str:
     """The comment: possible losses, a table of the stacks, then each stack's changes."""
     parts = [MARK, "## Preview"]
-    losses = [(section, change) for section in sections for change in section.losses]
+    # Also what the base would delete too.
+    losses = [(section, change) for section in sections for change in section.plan.losses]
     if losses:
         parts.append("\n".join([*_warning(losses)]))
     for section in sections:
@@ -250,23 +247,17 @@ def _counted(count: int, noun: str) -> str:
 def code(text: str) -> str:
     """The text as inline code in a table cell, whatever it contains."""
     flat = " ".join(text.split()).replace("|", "\\|")
-    ticks = "`" * (1 + max((len(run) for run in _runs(flat)), default=0))
+    ticks = "`" * (1 + _longest_run(flat))
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
     return f"{ticks}{pad}{flat}{pad}{ticks}"
 
 
 def block(text: str) -> str:
     """The text as a code block."""
-    fence = "`" * max(3, 1 + max((len(run) for run in _runs(text)), default=0))
+    fence = "`" * max(3, 1 + _longest_run(text))
     return f"{fence}\n{text[:4000]}\n{fence}"
 
 
-def _runs(text: str) -> list[str]:
-    runs, run = [], ""
-    for letter in f"{text} ":
-        if letter == "`":
-            run += letter
-        elif run:
-            runs.append(run)
-            run = ""
-    return runs
+def _longest_run(text: str) -> int:
+    """The number of backticks in the longest run of them."""
+    return max(map(len, re.findall("`+", text)), default=0)

@@ -113,19 +113,15 @@ def rows() -> Mapping[str, Row]:
 
 
 def _row(token: str, row: Mapping[str, Any]) -> Row:
-    try:
-        return _read(token, row)
-    except TypeError as error:
-        raise ValueError(f"gpu_cluster/clouds/rows/google.yaml: {token}: {error}") from None
-
-
-def _read(token: str, row: Mapping[str, Any]) -> Row:
     schema = row.get("schema", token.rpartition(":")[2])
-    update = tuple(Request(**_words(request)) for request in row.get("update", ()))
-    words = {"noun": schema, **_words(row), "schema": schema, "update": update}
+    words = {"noun": schema, **_words(row), "schema": schema}
     if "place" in row and not row.get("named_by_api"):
         words.setdefault("id", f"{row['place']}/{{{row.get('key', 'name')}}}")
-    return Row(token=token, **words)
+    try:
+        words["update"] = tuple(Request(**_words(request)) for request in row.get("update", ()))
+        return Row(token=token, **words)
+    except TypeError as error:
+        raise ValueError(f"gpu_cluster/clouds/rows/google.yaml: {token}: {error}") from None
 
 
 def _words(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -148,7 +148,8 @@ class Plan:
 def read_plan(text: str, source: str) -> Plan:
     """The plan in a preview's output; raises CheckError if it is something else."""
     try:
-        documents = [json.loads(text)] if text.lstrip().startswith("{\n") else _lines(text)
+        lines = [text] if text.lstrip().startswith("{\n") else text.splitlines()
+        documents = [json.loads(line) for line in lines if line.strip()]
     except ValueError as error:
         raise CheckError(f"{source}: not the output of pulumi preview --json ({error})") from None
     first = documents[0] if documents else None
@@ -164,10 +165,6 @@ def read_plan(text: str, source: str) -> Plan:
             warnings=_messages("warning", diagnostics),
         )
     raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
-
-
-def _lines(text: str) -> list[Any]:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:

@@ -98,10 +98,9 @@ class Pulumi:
         command = ("stack", "init", self.stack, "--secrets-provider", self.secrets_provider)
         self._output(self.execute(*command), "stack init")
 
-    def export(self, *, secrets: bool = False) -> Deployment:
-        """The state; with `secrets`, these are in plain text."""
-        shown = ["--show-secrets"] if secrets else []
-        deployment: Deployment = json.loads(self.must("stack", "export", *shown))
+    def export(self) -> Deployment:
+        """The state, with encrypted secrets."""
+        deployment: Deployment = json.loads(self.must("stack", "export"))
         return deployment
 
     def write(self, deployment: Deployment) -> subprocess.CompletedProcess[str]:

@@ -107,12 +107,12 @@ class Aws:
 
     def _internet_gateway(self, i: Inputs) -> list[str]:
         # Not by its VPC: it is created first and attached afterwards.
-        rows = self._client("ec2").describe_internet_gateways(Filters=_tagged(i))[
-            "InternetGateways"
-        ]
+        tags = [{"Name": f"tag:{key}", "Values": [text]}
+                for key, text in (i.get("tags") or {}).items()]  # fmt: skip
+        found = self._client("ec2").describe_internet_gateways(Filters=tags)
         return [
             gateway["InternetGatewayId"]
-            for gateway in rows
+            for gateway in found["InternetGateways"]
             if all(attachment["VpcId"] == i.get("vpcId") for attachment in gateway["Attachments"])
         ]
 
@@ -285,10 +285,6 @@ def _until(eks: Any, noun: str, **names: str) -> None:
             f"AWS: {noun} {'/'.join(names.values())} did not become active ({reason}): delete it "
             f"with aws eks delete-{noun} {' '.join(words)}, then recover again"
         ) from None
-
-
-def _tagged(i: Inputs) -> list[dict[str, Any]]:
-    return [{"Name": f"tag:{key}", "Values": [text]} for key, text in (i.get("tags") or {}).items()]
 
 
 def _is_group(name: str, row: Mapping[str, Any], i: Inputs) -> bool:

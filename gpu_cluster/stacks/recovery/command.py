@@ -115,14 +115,6 @@ class _OwnAccount:
         self._log = log
         self._said: set[str] = set()
 
-    @property
-    def config(self) -> Mapping[str, str]:
-        return self._clouds.config
-
-    @property
-    def endpoint(self) -> str | None:
-        return self._clouds.endpoint
-
     def _aws(self, region: str) -> Aws:
         aws = self._clouds.aws(region)
         account, arn = aws.caller()

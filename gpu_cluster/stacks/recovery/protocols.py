@@ -10,14 +10,6 @@ from gpu_cluster.stacks.recovery.state import Interrupted
 class Clouds(Protocol):
     """The clouds that can be queried."""
 
-    @property
-    def config(self) -> Mapping[str, str]:
-        """The stack's config, as the program gets it, which identifies the provider."""
-
-    @property
-    def endpoint(self) -> str | None:
-        """URL of a simulator of the cloud."""
-
     def aws(self, region: str) -> Aws: ...
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:

@@ -30,24 +30,20 @@ def step(op: str, chain: str, name: str, **more: Any) -> dict[str, Any]:
     return {"op": op, "urn": urn, "newState": {"inputs": {"token": "s3cr3t"}}, **more}
 
 
-def preview(*steps: dict[str, Any], same: int = 0, errors: tuple[str, ...] = ()) -> str:
+def preview(
+    *steps: dict[str, Any], same: int = 0, errors: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> str:  # fmt: skip
     """A preview's output."""
+    said = [("error", each) for each in errors]
+    said += [("warning", each) for each in ("a warning", *warnings)]
     return json.dumps(
         {
             "steps": list(steps),
-            "diagnostics": [
-                *({"severity": "error", "message": f"{error}\n"} for error in errors),
-                {"severity": "warning", "message": "a warning"},
-            ],
+            "diagnostics": [{"severity": how, "message": f"{what}\n"} for how, what in said],
             "changeSummary": {"same": same},
         }
     )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where previews are put."""
-    return tmp_path
 
 
 def written(folder: Path, base: str | None = None, **previews: str) -> tuple[str, int]:
@@ -58,37 +54,37 @@ def written(folder: Path, base: str | None = None, **previews: str) -> tuple[str
     return comment(sections), exit_code(sections)
 
 
-def test_policies_that_a_change_weakens_still_speak(folder: Path) -> None:
+def test_policies_that_a_change_weakens_still_speak(tmp_path: Path) -> None:
     """What only the base's policies refuse stands at the top, and a person decides."""
     rule = "policy firewall-open: ssh lets 0.0.0.0/0 in"
-    (folder / "dev.policies.json").write_text(preview(errors=(rule, "preview failed")))
-    text, end = written(folder, dev=preview())
+    (tmp_path / "dev.policies.json").write_text(preview(errors=(rule, "preview failed")))
+    text, end = written(tmp_path, dev=preview())
     assert text.index("the policies of the base branch refuse this") < text.index("| stack |")
     assert rule in text
     assert end == ExitCode.FINDING
 
 
 @pytest.mark.parametrize("own", [(), ("policy a: b", "preview failed")])
-def test_policies_that_agree_say_nothing_twice(folder: Path, own: tuple[str, ...]) -> None:
+def test_policies_that_agree_say_nothing_twice(tmp_path: Path, own: tuple[str, ...]) -> None:
     """The same verdict under both is one verdict."""
-    (folder / "dev.policies.json").write_text(preview(errors=own))
-    text, end = written(folder, dev=preview(errors=own))
+    (tmp_path / "dev.policies.json").write_text(preview(errors=own))
+    text, end = written(tmp_path, dev=preview(errors=own))
     assert "the policies of the base" not in text
     assert end == (ExitCode.UNKNOWN if own else ExitCode.OK)
 
 
-def test_base_policies_that_cannot_judge_are_a_finding(folder: Path) -> None:
+def test_base_policies_that_cannot_judge_are_a_finding(tmp_path: Path) -> None:
     """A change that keeps the base's policies from running does not pass for one they accept."""
-    (folder / "dev.policies.json").write_text("")
-    text, end = written(folder, dev=preview())
+    (tmp_path / "dev.policies.json").write_text("")
+    text, end = written(tmp_path, dev=preview())
     assert "not the output of pulumi preview" in text
     assert end == ExitCode.FINDING
 
 
-def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
+def test_a_replaced_cluster_is_the_first_thing_said(tmp_path: Path) -> None:
     """Clusters come before GPU pools, both before everything else, with what forces it."""
     text, end = written(
-        folder,
+        tmp_path,
         dev=preview(
             step("update", NETWORK, "net", diffReasons=["routingMode"]),
             step("replace", GPU_POOL, "train-gpu"),
@@ -117,10 +113,10 @@ def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
     ],
 )
 def test_a_lost_cluster_or_gpu_pool_is_a_finding(
-    folder: Path, op: str, chain: str, words: str
+    tmp_path: Path, op: str, chain: str, words: str
 ) -> None:
     """Exit code 1, on either cloud, for a replacement as for a deletion."""
-    text, end = written(folder, dev=preview(step(op, chain, "x")))
+    text, end = written(tmp_path, dev=preview(step(op, chain, "x")))
     assert words in text
     assert end == ExitCode.FINDING
 
@@ -151,15 +147,15 @@ def node_pool(*taints: str) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_every_scaler_and_what_others_have_is_lost_aloud(
-    folder: Path, chain: str, old: dict[str, Any], lost: str, consequence: str, code: ExitCode
+    tmp_path: Path, chain: str, old: dict[str, Any], lost: str, consequence: str, code: ExitCode
 ) -> None:
     """Also with the streamed events, in which the old state has another name."""
     first = step("delete", chain, "x", **old)
-    text, end = written(folder, dev=preview(first))
+    text, end = written(tmp_path, dev=preview(first))
     assert f"> **dev: the {lost} `x` would be deleted**. {consequence}" in text
     assert end == code
     event = {**first, "old": first.get("oldState")}
-    (folder / "dev.json").write_text(
+    (tmp_path / "dev.json").write_text(
         "\n".join(
             json.dumps(each)
             for each in (
@@ -168,15 +164,15 @@ def test_every_scaler_and_what_others_have_is_lost_aloud(
             )
         )
     )
-    assert comment(sections_of(folder, None)).splitlines()[:8] == text.splitlines()[:8]
+    assert comment(sections_of(tmp_path, None)).splitlines()[:8] == text.splitlines()[:8]
 
 
-def test_what_is_lost_alike_has_one_line(folder: Path) -> None:
+def test_what_is_lost_alike_has_one_line(tmp_path: Path) -> None:
     """Kueue has a dozen definitions; with the cluster, they go without saying."""
     steps = [step("delete", DEFINITION, f"d{number}") for number in range(7)]
-    text, _ = written(folder, dev=preview(*steps))
+    text, _ = written(tmp_path, dev=preview(*steps))
     assert "the definitions `d0`, `d1`, `d2`, `d3`, `d4` and 2 more would be deleted**." in text
-    text, _ = written(folder, dev=preview(*steps, step("delete", CLUSTER, "c")))
+    text, _ = written(tmp_path, dev=preview(*steps, step("delete", CLUSTER, "c")))
     assert "definition" not in text.partition("<details>")[0]
 
 
@@ -189,18 +185,18 @@ def test_every_scaler_that_declares_pools_is_known() -> None:
         assert bool(row.pools) == bool(row.declared_by)
 
 
-def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:
+def test_a_system_pool_is_said_and_no_finding(tmp_path: Path) -> None:
     """CPU nodes come back by themselves: a line at the top, exit code 0."""
-    text, end = written(folder, dev=preview(step("replace", SYSTEM_POOL, "gpu-dev-system")))
+    text, end = written(tmp_path, dev=preview(step("replace", SYSTEM_POOL, "gpu-dev-system")))
     assert "the system pool `gpu-dev-system` would be replaced" in text
     assert "Its nodes are deleted, and the pods on them start again." in text
     assert end == ExitCode.OK
 
 
-def test_nothing_lost_is_no_alarm(folder: Path) -> None:
+def test_nothing_lost_is_no_alarm(tmp_path: Path) -> None:
     """Updates and creations of pools, and replacements of other things, raise no caution."""
     text, end = written(
-        folder,
+        tmp_path,
         dev=preview(
             step("update", GPU_POOL, "train-gpu"),
             step("create", GROUP, "new"),
@@ -213,7 +209,7 @@ def test_nothing_lost_is_no_alarm(folder: Path) -> None:
     assert end == ExitCode.OK
 
 
-def test_a_replacement_is_counted_once(folder: Path) -> None:
+def test_a_replacement_is_counted_once(tmp_path: Path) -> None:
     """The engine's three steps of one replacement are one change."""
     plan = read_plan(
         preview(
@@ -228,7 +224,7 @@ def test_a_replacement_is_counted_once(folder: Path) -> None:
     ]
 
 
-def test_reads_the_stream_of_events_too(folder: Path) -> None:
+def test_reads_the_stream_of_events_too(tmp_path: Path) -> None:
     """The engine's events say the same, and what policies said: mandatory ones fail the preview."""
     pool = {"urn": f"urn:pulumi:dev::gpu-cluster::{GPU_POOL}::a"}
     events = [
@@ -249,32 +245,34 @@ def test_reads_the_stream_of_events_too(folder: Path) -> None:
     assert plan.errors == ["policy gpu-pool-taint: GPU pool a has no taint", "preview failed"]
     assert plan.advice == ["policy gpu-all: pod p sees every GPU"]
     assert plan.same == 11
-    text, end = written(folder, dev="\n".join(lines))
+    text, end = written(tmp_path, dev="\n".join(lines))
     assert "- `dev`: `policy gpu-all: pod p sees every GPU`" in text
     assert end == ExitCode.UNKNOWN
 
 
-def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
+def test_no_value_of_a_property_is_in_the_comment(tmp_path: Path) -> None:
     """Property paths are shown, inputs and outputs never: some are secret."""
     changed = {"token.inner": {"kind": "update"}}
     update = step("update", NETWORK, "net", diffReasons=["token"], detailedDiff=changed)
-    text, _ = written(folder, dev=preview(update))
+    text, _ = written(tmp_path, dev=preview(update))
     assert "`token.inner`" in text
     assert "s3cr3t" not in text
 
 
-def test_what_the_base_would_do_too_is_not_of_this_revision(folder: Path) -> None:
+def test_what_the_base_would_do_too_is_not_of_this_revision(tmp_path: Path) -> None:
     """A change that the base's own preview has as well is counted apart."""
     old = step("update", NETWORK, "net", diffReasons=["routingMode"])
-    text, _ = written(folder, dev=preview(old, step("create", GROUP, "new")), dev_base=preview(old))
+    text, _ = written(
+        tmp_path, dev=preview(old, step("create", GROUP, "new")), dev_base=preview(old)
+    )
     assert "dev: 1 change<" in text
     assert "The preview of the base has 1 other change too" in text
     assert "routingMode" not in text
 
 
-def test_a_failed_preview_is_shown_and_ends_with_2(folder: Path) -> None:
+def test_a_failed_preview_is_shown_and_ends_with_2(tmp_path: Path) -> None:
     """What the engine or a policy said is in the comment, as code."""
-    text, end = written(folder, dev=preview(errors=("policy gpu-pool-taint: ```no taint",)))
+    text, end = written(tmp_path, dev=preview(errors=("policy gpu-pool-taint: ```no taint",)))
     assert "> The preview of `dev` failed." in text
     assert "````\npolicy gpu-pool-taint: ```no taint\n````" in text
     assert end == ExitCode.UNKNOWN
@@ -295,29 +293,28 @@ HOST = {
     ids=["cut", "no language host", "whole"],
 )
 def test_a_preview_without_a_summary_did_not_end(
-    folder: Path, events: list[dict[str, Any]]
+    tmp_path: Path, events: list[dict[str, Any]]
 ) -> None:
     """Killed, cut, or without a program: it found no changes, and is none that found none."""
     lines = [json.dumps({"sequence": n, **event}) for n, event in enumerate(events)]
-    text, end = written(folder, dev="\n".join(lines))
+    text, end = written(tmp_path, dev="\n".join(lines))
     whole = "summaryEvent" in events[-1]
     assert end == (ExitCode.OK if whole else ExitCode.UNKNOWN)
     assert ("the preview did not finish" in text) is not whole
     assert ("language-host: not found" in text) is (HOST in events)
     document = json.loads(preview())
     del document["changeSummary"]
-    assert written(folder, dev=json.dumps(document))[1] == ExitCode.UNKNOWN
+    assert written(tmp_path, dev=json.dumps(document))[1] == ExitCode.UNKNOWN
 
 
-def test_recycled_nodes_are_said_with_what_recycles_them(folder: Path) -> None:
+def test_recycled_nodes_are_said_with_what_recycles_them(tmp_path: Path) -> None:
     """An update in place that ends every pod of a pool is more than the word `update`."""
     line = (
         "gpuPools.a: an update of nodeConfig.machineType (g2-standard-8 -> g2-standard-12) recycles"
     )
-    document = json.loads(preview(step("update", GPU_POOL, "a", diffReasons=["nodeConfig"])))
-    warned = {"severity": "warning", "message": f"{line} its nodes [GPUC-RECYCLE-GPU-POOL]\n"}
-    document["diagnostics"].append(warned)
-    text, end = written(folder, dev=json.dumps(document))
+    update = step("update", GPU_POOL, "a", diffReasons=["nodeConfig"])
+    warned = f"{line} its nodes [GPUC-RECYCLE-GPU-POOL]"
+    text, end = written(tmp_path, dev=preview(update, warnings=(warned,)))
     first = text[: text.index("| stack |")]
     assert "> **dev: nodes would be recycled.**" in first
     assert f"`{line} its nodes`" in first
@@ -337,15 +334,13 @@ def hooked_warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_what_depends_on_the_state_is_in_the_comment(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what to do, such as to refresh, and without the code for programs; what providers warn
     of may have values in it, and is not."""
     said = hooked_warnings(monkeypatch)
-    document = json.loads(preview(step("update", GPU_POOL, "a", diffReasons=["scalingConfig"])))
-    for message in [*said, "a provider's own words"]:
-        document["diagnostics"].append({"severity": "warning", "message": f"{message}\n"})
-    text, end = written(folder, dev=json.dumps(document))
+    update = step("update", GPU_POOL, "a", diffReasons=["scalingConfig"])
+    text, end = written(tmp_path, dev=preview(update, warnings=(*said, "a provider's own words")))
     first = text[: text.index("| stack |")]
     assert "> **dev: the program warns.**" in first
     assert "run pulumi up --refresh if the autoscaler may have changed it since`" in first
@@ -362,45 +357,45 @@ def test_names_cannot_break_the_table() -> None:
     assert code("a\nb") == "`a b`"
 
 
-def test_a_long_list_is_cut_below_what_a_comment_may_hold(folder: Path) -> None:
+def test_a_long_list_is_cut_below_what_a_comment_may_hold(tmp_path: Path) -> None:
     """Thousands of changes still make a comment, and it says how many it left out."""
     steps = [step("create", NETWORK, f"network-number-{n}") for n in range(3000)]
-    text, _ = written(folder, dev=preview(*steps))
+    text, _ = written(tmp_path, dev=preview(*steps))
     assert len(text) <= MOST
     assert "more: see the job's log" in text
     assert text.endswith("</details>")
 
 
-def test_a_comment_about_many_failures_is_cut(folder: Path) -> None:
+def test_a_comment_about_many_failures_is_cut(tmp_path: Path) -> None:
     """Failed previews have no list that could be cut instead; the first ones are shown."""
     said = {"severity": "error", "message": "no " * 2000}
     failed = json.dumps({"diagnostics": [said], "steps": []})
-    text, end = written(folder, **{f"stack{number}": failed for number in range(30)})
+    text, end = written(tmp_path, **{f"stack{number}": failed for number in range(30)})
     assert len(text) < 65_536
     assert text.endswith("see the job's log for the rest.")
     assert text.startswith(MARK)
     assert end == ExitCode.UNKNOWN
 
 
-def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:
+def test_a_cost_that_cannot_be_told_says_why(tmp_path: Path) -> None:
     """A stack without a file has `?`, with the reason below the table."""
-    text, end = written(folder, nosuch=preview())
+    text, end = written(tmp_path, nosuch=preview())
     assert "| ? | ? |" in text
     assert "No cost of `nosuch`: `there is no Pulumi.nosuch.yaml" in text
     assert end == ExitCode.OK
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "pulumi: not found"])
-def test_what_is_no_preview_has_failed(folder: Path, text: str) -> None:
+def test_what_is_no_preview_has_failed(tmp_path: Path, text: str) -> None:
     """An engine that never came to a plan is said, and hides no other stack's loss."""
-    said, end = written(folder, dev=text, train=preview(step("delete", GPU_POOL, "x")))
+    said, end = written(tmp_path, dev=text, train=preview(step("delete", GPU_POOL, "x")))
     assert "> The preview of `dev` failed." in said
     assert "dev.json: not the output of pulumi preview --json" in said
     assert "train: the GPU pool `x` would be deleted" in said
     assert end == ExitCode.UNKNOWN
 
 
-def test_an_empty_folder_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a preview there is no comment: exit code 2 and what to do."""
-    assert main(["ci", "preview-comment", str(folder)]) == ExitCode.UNKNOWN
+    assert main(["ci", "preview-comment", str(tmp_path)]) == ExitCode.UNKNOWN
     assert "run pulumi preview --json first" in capsys.readouterr().err
