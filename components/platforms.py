@@ -95,11 +95,6 @@ class Platform:
     """Module with the questions to the cloud (`stacks.capacity.questions.Capacity`)."""
     environment: str = ""
     """Module that writes the file of a new stack (`stacks.environments.new_stack.Environment`)."""
-    measures: str = ""
-    """Module for the injection of faults (`quality.platforms.Measured`); empty without pools."""
-    support: str = ""
-    """Module with its rows of the support matrix (`quality.docs.support_matrix.Supported`); empty
-    if those of another platform apply."""
     inventory: str = ""
     """Module that reads an existing cluster from a cloud for its inventory; empty for others."""
     rehearsal: str
@@ -129,8 +124,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="gpu_cluster.stacks.cost.gke",
         capacity="gpu_cluster.stacks.capacity.gke",
         environment="gpu_cluster.stacks.environments.gke",
-        measures="quality.platforms.gke",
-        support="quality.docs.support.gke",
         rehearsal="gpu_cluster.rehearsal.platforms.google",
     ),
     "gke-existing": Platform(
@@ -158,7 +151,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="gpu_cluster.stacks.cost.gke_autopilot",
         capacity="gpu_cluster.stacks.capacity.gke_autopilot",
         environment="gpu_cluster.stacks.environments.gke_autopilot",
-        support="quality.docs.support.gke_autopilot",
         rehearsal="gpu_cluster.rehearsal.platforms.google",
     ),
     "eks": Platform(
@@ -170,8 +162,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cost="gpu_cluster.stacks.cost.eks",
         capacity="gpu_cluster.stacks.capacity.eks",
         environment="gpu_cluster.stacks.environments.eks",
-        measures="quality.platforms.eks",
-        support="quality.docs.support.eks",
         rehearsal="gpu_cluster.rehearsal.platforms.aws",
     ),
     "eks-existing": Platform(
@@ -197,7 +187,6 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
             "it; or set platform: gke or eks, with which the stack creates GPU pools in the cluster"
         ),
         environment="gpu_cluster.stacks.environments.existing",
-        support="quality.docs.support.existing",
         rehearsal="gpu_cluster.rehearsal.platforms.existing",
     ),
 })  # fmt: skip

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import yaml
 
-from gpu_cluster.components.platforms import PLATFORMS, platform_in
+from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.schema.decode import camel, type_hints
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import EXAMPLES, INSTEAD, ROOT, SAMPLES
-from gpu_cluster.stacks.definition.settings import NOWHERE, flat, with_kubeconfig
-from quality.environments import values_of
+from gpu_cluster.stacks.definition.settings import NOWHERE, flat, platform_of, with_kubeconfig
 from quality.faults.changes import MADE, apply_changes, table
 from quality.keys import blocks, nested
 
@@ -107,8 +106,12 @@ def tests(paths: Sequence[str]) -> list[str]:
         for path in paths
         if path.endswith(".py")
     ]
-    imports = [rf"from {m} import|import {m}\b|from {_parent(m)} import .*\b{_last(m)}\b"
-               for m in modules if "." in m]  # fmt: skip
+    imports = [
+        rf"from {module} import|import {module}\b|from {parent} import .*\b{last}\b"
+        for module in modules
+        for parent, dot, last in [module.rpartition(".")]
+        if dot
+    ]
     if imports:
         word = re.compile("|".join(imports))
         for file in (ROOT / "tests" / "unit").rglob("test_*.py"):
@@ -160,8 +163,12 @@ def _keys_of(platform: str, fields: set[tuple[str, str]]) -> Iterator[str]:
 def stack_with(platform: str, changed_keys: Sequence[str], folder: Path) -> tuple[str, list[str]]:
     """Writes the platform's sample with new values of the settings; returns its name and the
     settings that it has."""
-    stack = next(s for s in SAMPLES if platform_in(values_of(s)["gpu-cluster:cluster"]) == platform)
-    document = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
+    documents = {
+        sample: yaml.safe_load((EXAMPLES / f"Pulumi.{sample}.yaml").read_text())
+        for sample in SAMPLES
+    }
+    stack = next(s for s in SAMPLES if platform_of(documents[s]["config"]) == platform)
+    document = documents[stack]
     have = []
     for change in table(platform, stack).changes:
         if change.key in changed_keys:
@@ -264,11 +271,3 @@ def _git(*arguments: str, check: bool = True) -> str:
         ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=check
     )
     return done.stdout.strip()
-
-
-def _parent(module: str) -> str:
-    return module.rpartition(".")[0]
-
-
-def _last(module: str) -> str:
-    return module.rpartition(".")[2]

@@ -25,7 +25,7 @@ from gpu_cluster.rehearsal.plugins.gcp.client import Client
 from gpu_cluster.rehearsal.plugins.gcp.resource import Resource
 from gpu_cluster.stacks.definition.files import ROOT
 from gpu_cluster.stacks.outcome import CheckError
-from quality.keys import settings_of
+from quality.keys import TYPES, settings_of
 
 _SIMULATORS = ROOT / "gpu_cluster" / "rehearsal" / "simulators"
 _DEFINITIONS = (
@@ -43,7 +43,6 @@ _RULES = {
     "aws": "gpu_cluster/rehearsal/simulators/aws",
 }
 _PLAIN = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"}
-_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 _TEMPLATE = "LaunchTemplate"
@@ -59,7 +58,7 @@ def explain(platform: str, kind: str, path: str) -> str:
     """
     token = _token(platform, kind)
     if token is None:
-        shape = _in_cluster(platform, kind, path)
+        shape = _in_cluster(kind, path)
         topics = [("type", str(shape.get("type", "map"))), *_of_settings(platform, kind, path)]
         return _rendered(topics, _field(kind, path, shape, []))
     schema, known = resource_schema(token).inputs, facts.of(token)
@@ -129,7 +128,7 @@ def _definitions() -> Mapping[str, Any]:
     return found
 
 
-def _in_cluster(platform: str, kind: str, path: str) -> Mapping[str, Any]:
+def _in_cluster(kind: str, path: str) -> Mapping[str, Any]:
     """The part of a definition at a path."""
     shape: Mapping[str, Any] = _definitions()[kind]
     for step in path.split("."):
@@ -219,7 +218,7 @@ def _covers(sent: str, kind: str, path: str) -> bool:
 def _type_name(sdk_type: Any) -> str:
     if (element := element_of(sdk_type)) is not None:
         return f"list of {_type_name(element)}s"
-    return _NAMES.get(sdk_type, "map")
+    return TYPES.get(sdk_type, "map")
 
 
 def _field(kind: str, path: str, shape: Mapping[str, Any], marks: Sequence[str]) -> str:

@@ -25,6 +25,9 @@ from gpu_cluster.tools.sections import REFERENCE, fill, table
 
 T = TypeVar("T")
 
+TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+"""Class of a value -> its name in JSON Schema."""
+
 
 def spelled(platform: str) -> str:
     """The setting with which a stack file selects a platform of the table."""
@@ -296,7 +299,7 @@ def _type(hint: Any) -> str:
         return f"list of {_plural(inner[0])}"
     if dataclasses.is_dataclass(hint):
         return "map"
-    return {str: "string", int: "integer", float: "number", bool: "boolean"}[hint]
+    return TYPES[hint]
 
 
 def _plural(hint: Any) -> str:

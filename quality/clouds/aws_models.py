@@ -60,9 +60,10 @@ def row(token: str) -> dict[str, Any]:
     found = {
         "immutable": list(_immutable(token)),
         "enums": {
-            path: values
+            path: list(enums[0])
             for path, _ in inputs(token)
-            if path not in names.get("open", ()) and (values := _values(token, path))
+            if path not in names.get("open", ())
+            and (enums := [node["enum"] for _, node in described(token, path) if "enum" in node])
         },
         "bounds": {
             path: {kind: _limit(token, path, kind) for kind in kinds}
@@ -128,10 +129,6 @@ def _named(names: Node, path: str) -> Mapping[str, str]:
         if path == ours or path.startswith((f"{ours}.", f"{ours}[")):
             return {who: other + path[len(ours) :] for who, other in others.items()}
     return {}
-
-
-def _values(token: str, path: str) -> list[Any]:
-    return next((list(node["enum"]) for _, node in described(token, path) if "enum" in node), [])
 
 
 def _limit(token: str, path: str, kind: str) -> float:

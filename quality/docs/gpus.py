@@ -13,7 +13,7 @@ from typing import Any
 
 from gpu_cluster.components.gpu.acceptance_program.report import result_in
 from gpu_cluster.stacks.outcome import CheckError
-from gpu_cluster.tools.sections import BENCHMARKS, DOCS, fill
+from gpu_cluster.tools.sections import BENCHMARKS, DOCS, fill, table
 
 MEASURED = DOCS / "measured"
 SECTION = "gpus"
@@ -80,20 +80,20 @@ def measured(folder: Path = MEASURED) -> list[Mapping[str, Any]]:
 def markdown(documents: Sequence[Mapping[str, Any]]) -> str:
     """A row for each measured node, with its slowest GPU."""
     head = ["GPU", "driver", "date", *_COLUMNS, "of a CUDA program's, at least", "verdict"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for document in documents:
-        count = len(document["gpus"])
-        ratios = [row["ratio"] for row in document.get("sideBySide", {}).values()]
-        cells = [
-            (f"{count} " if count > 1 else "") + _name(document),
-            str(document["driver"]),
-            document["date"][:10],
-            *(_figure(document, measures) for measures in _COLUMNS.values()),
-            f"{min(ratios):.0%}" if ratios else "",
-            ("good", "broken or slow", "not measured")[document["verdict"]["exit"]],
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(table(head, map(_cells, documents)))
+
+
+def _cells(document: Mapping[str, Any]) -> list[str]:
+    count = len(document["gpus"])
+    ratios = [row["ratio"] for row in document.get("sideBySide", {}).values()]
+    return [
+        (f"{count} " if count > 1 else "") + _name(document),
+        str(document["driver"]),
+        document["date"][:10],
+        *(_figure(document, measures) for measures in _COLUMNS.values()),
+        f"{min(ratios):.0%}" if ratios else "",
+        ("good", "broken or slow", "not measured")[document["verdict"]["exit"]],
+    ]
 
 
 def _figure(document: Mapping[str, Any], measures: Sequence[str]) -> str:

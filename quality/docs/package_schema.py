@@ -24,10 +24,9 @@ from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.components.stack import GpuStack, GpuStackArgs
 from gpu_cluster.tools.sections import ROOT
 from quality.docs import outputs
-from quality.keys import meanings
+from quality.keys import TYPES, meanings
 
 FILE: Final = Path(plugin.__file__).with_name(plugin.SCHEMA)
-_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _LANGUAGES = ("csharp", "go", "java", "nodejs", "python")
 
 Spec = dict[str, Any]
@@ -89,22 +88,22 @@ class _Types:
             return _plain({"type": "array", "items": items})
         if dataclasses.is_dataclass(hint):
             return _plain(self.record(typing.cast("type", hint)))
-        spec = {"type": _TYPES[hint]}
+        spec = {"type": TYPES[hint]}
         return spec if OUTPUT in marks else _plain(spec)
 
     def inferred(self, value: Any) -> Spec:
         """The type of an output's value."""
         if isinstance(value, dict):
-            kind = _TYPES[type(next(iter(value.values())))]
+            kind = TYPES[type(next(iter(value.values())))]
             return {"type": "object", "additionalProperties": {"type": kind}}
         if isinstance(value, list):
             item = value[0]
             toleration = isinstance(item, dict)
             return {
                 "type": "array",
-                "items": self.record(Toleration) if toleration else {"type": _TYPES[type(item)]},
+                "items": self.record(Toleration) if toleration else {"type": TYPES[type(item)]},
             }
-        return {"type": _TYPES[type(value)]}
+        return {"type": TYPES[type(value)]}
 
 
 def schema() -> Spec:

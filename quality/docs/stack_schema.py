@@ -40,7 +40,6 @@ _ASSUMED_ROLES = {
     "items": {"type": "object", "required": ["roleArn"], "properties": {"externalId": False}},
 }
 """`aws:assumeRoles`, of which `aws eks get-token` can assume only one."""
-_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 Schema = dict[str, Any]
 
@@ -142,7 +141,11 @@ def dataclass_schema(kind: type) -> Schema:
         if meaning := meanings.get(field.name):
             found["description"] = meaning
         properties[camel(field.name)] = found | _default(field)
-    needed = [camel(field.name) for field in fields if _required(field)]
+    needed = [
+        camel(field.name)
+        for field in fields
+        if field.default is field.default_factory is dataclasses.MISSING
+    ]
     return {
         "type": "object",
         "properties": properties,
@@ -180,7 +183,7 @@ def _value(hint: Any) -> Schema:
         return _text(limit)
     if "enum" in limit:
         return {"enum": limit["enum"]}
-    return {"type": _TYPES[hint]} | limit
+    return {"type": keys.TYPES[hint]} | limit
 
 
 def _text(limit: Mapping[str, Any]) -> Schema:
@@ -192,10 +195,6 @@ def _text(limit: Mapping[str, Any]) -> Schema:
         "then": {"$ref": "#/definitions/secret"},
         "else": {"type": "string", **limit},
     }
-
-
-def _required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _default(field: "dataclasses.Field[Any]") -> Schema:

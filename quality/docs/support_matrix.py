@@ -4,9 +4,8 @@ The driver and sharing tables show which cases the settings' classes accept; the
 the catalog's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Protocol, cast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gpu_cluster.components.catalog.eks import INSTANCE_TYPES, refusal
 from gpu_cluster.components.catalog.gke import ACCELERATORS
@@ -19,36 +18,16 @@ from gpu_cluster.components.schema.decode import camel, decode
 from gpu_cluster.components.schema.refusal import UNKNOWN_KEY, Refusal
 from gpu_cluster.tools.sections import REFERENCE, TEMPLATES, page, table
 from quality.docs import scaler_table
+from quality.docs.supported import SUPPORTED
 
 PAGE = REFERENCE / "support-matrix.md"
 
 
-class Supported(Protocol):
-    """The module that `Platform.support` names: its rows on the page."""
-
-    DRIVERS: Sequence[tuple[str, str, Mapping[str, Any]]]
-    """Node image, who installs the driver, and the settings of such a pool."""
-    SHARING: Sequence[tuple[str, Mapping[str, Any]]]
-    """Kind of nodes, if there are several, and the settings of a pool whose GPUs can be shared."""
-    PLUGIN: str
-    """Who runs the device plugin if neither this stack nor somebody else does."""
-    LOCATED: Sequence[str]
-    """The machine types whose zones the catalog has."""
-
-
-def supported() -> Iterator[tuple[str, type, Supported]]:
-    """The platforms that have rows, with the class of their pools' args."""
-    for name, platform in PLATFORMS.items():
-        if platform.support:
-            rows = cast(Supported, import_module(platform.support))
-            yield name, platform.settings.POOL, rows
-
-
 def drivers() -> Iterator[tuple[str, str, str, type, Mapping[str, Any]]]:
     """Platform, node image, who installs the driver, class of args, and settings of a pool."""
-    for platform, kind, rows in supported():
-        for image, who, given in rows.DRIVERS:
-            yield platform, image, who, kind, given
+    for platform, rows in SUPPORTED.items():
+        for image, who, given in rows.drivers:
+            yield platform, image, who, PLATFORMS[platform].settings.POOL, given
 
 
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {
@@ -83,10 +62,9 @@ def pool_of(kind: type, given: Mapping[str, Any]) -> GpuPool:
 
 
 def _drivers() -> Iterator[tuple[str, ...]]:
-    plugins = {platform: rows.PLUGIN for platform, _, rows in supported()}
     for platform, image, driver, kind, given in drivers():
-        pool = pool_of(kind, given)
-        yield platform, image, driver, _plugin(plugins[platform], pool)
+        plugin = _plugin(SUPPORTED[platform].plugin, pool_of(kind, given))
+        yield platform, image, driver, plugin
 
 
 def _plugin(other: str, pool: GpuPool) -> str:
@@ -98,8 +76,9 @@ def _plugin(other: str, pool: GpuPool) -> str:
 
 
 def _sharing() -> Iterator[tuple[str, ...]]:
-    for platform, kind, rows in supported():
-        for nodes, given in rows.SHARING:
+    for platform, rows in SUPPORTED.items():
+        kind = PLATFORMS[platform].settings.POOL
+        for nodes, given in rows.sharing:
             name = f"{platform}, {nodes}" if nodes else platform
             yield name, *(_accepted(kind, given, sharing) for sharing in STRATEGIES.values())
 
@@ -113,9 +92,9 @@ def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) 
 
 
 def _located() -> Iterator[tuple[str, str]]:
-    for platform, _, rows in supported():
-        if rows.LOCATED:
-            yield platform, ", ".join(f"`{name}`" for name in rows.LOCATED)
+    for platform, rows in SUPPORTED.items():
+        if rows.located:
+            yield platform, ", ".join(f"`{name}`" for name in rows.located)
 
 
 def _unsupported() -> Iterator[tuple[str, ...]]:

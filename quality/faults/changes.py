@@ -133,19 +133,15 @@ def table(platform: str, stack: str) -> Table:
     exist only for changes, only the file's. A row replaces the change derived from its first key's
     field."""
     rows = _rows(platform, stack)
-    start, skipped, not_applied = (
-        {key: value for row in rows for key, value in row.get(part, {}).items()}
-        for part in ("start", "skip", "preview_only")
-    )
     followed, changes = without_pods(platform, stack)
     if stack not in MORE:
         file = EXAMPLES / f"Pulumi.{stack}.yaml"
-        changes = [*running(platform, file, start.get("pods", {})), *changes]
+        changes = [*running(platform, file, _merged(rows, "start").get("pods", {})), *changes]
     return Table(
         changes=[*followed, *changes],
         silent=silent(platform, stack),
-        not_here=_each_of_pods(skipped),
-        not_applied=not_applied,
+        not_here=_each_of_pods(_merged(rows, "skip")),
+        not_applied=_merged(rows, "preview_only"),
         stays=frozenset(key for row in rows for key in row.get("stays", ())),
     )
 
@@ -164,10 +160,10 @@ def without_pods(platform: str, stack: str) -> tuple[list[Change], list[Change]]
     changes = [_change(dict(to)) for row in rows for to in row.get("value", ())]
     if stack in MORE:
         return [], changes
-    start = {key: value for row in rows for key, value in row.get("start", {}).items()}
-    skipped = {key: why for row in rows for key, why in row.get("skip", {}).items()}
-    known = {*silent(platform, stack), *_each_of_pods(skipped), *(change.key for change in changes)}
+    skipped = _each_of_pods(_merged(rows, "skip"))
+    known = {*silent(platform, stack), *skipped, *(change.key for change in changes)}
     file = EXAMPLES / f"Pulumi.{stack}.yaml"
+    start = _merged(rows, "start")
     followed = derived(platform, file, {key: to for key, to in start.items() if key != "pods"})
     return [change for change in followed if change.key not in known], changes
 
@@ -176,6 +172,10 @@ def _rows(platform: str, stack: str) -> list[Mapping[str, Any]]:
     parts = document()["changes"]
     scopes = (stack,) if stack in MORE else (platform, stack, "all")
     return [parts[scope] for scope in scopes if scope in parts]
+
+
+def _merged(rows: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
+    return {key: value for row in rows for key, value in row.get(part, {}).items()}
 
 
 def _each_of_pods(reasons: Mapping[str, str]) -> dict[str, str]:

@@ -123,6 +123,8 @@ def changes_rows(effects: Iterable[Effect]) -> Iterator[str]:
             by_key.setdefault(effect.key, []).append(effect)
         for key, same in by_key.items():
             cells = [_does(same), _because(same), _says(same), _applied(same)]
+            if all(effect.refused for effect in same):
+                cells = ["nothing", "the setting is immutable", "refuses", "-"]
             yield f"| {platform} | `{key}` | {' | '.join(cells)} |"
 
 
@@ -135,22 +137,16 @@ def _does(same: Sequence[Effect]) -> str:
 
 
 def _because(same: Sequence[Effect]) -> str:
-    if all(effect.refused for effect in same):
-        return "the setting is immutable"
     if all(effect.kept for effect in same):
         return "the cloud keeps what it has"
     return ", ".join(dict.fromkeys(f"`{path}`" for e in same for path in e.because)) or "-"
 
 
 def _says(same: Sequence[Effect]) -> str:
-    if all(effect.refused for effect in same):
-        return "refuses"
     return "warns" if all(e.warned or e.recycled or e.kept for e in same) else "**nothing**"
 
 
 def _applied(same: Sequence[Effect]) -> str:
-    if all(effect.refused for effect in same):
-        return "-"
     reasons = dict.fromkeys(effect.not_made for effect in same if effect.not_made)
     return "yes" if all(effect.made for effect in same) else "; ".join(reasons) or "**no**"
 

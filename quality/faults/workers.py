@@ -13,14 +13,14 @@ from typing import Literal
 from gpu_cluster.rehearsal.engine.provider_plugins import Choice
 from gpu_cluster.rehearsal.processes import ProcessError
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
-from gpu_cluster.stacks.definition.files import use_instead
+from gpu_cluster.stacks.definition.files import ROOT, read_stack, use_instead
+from gpu_cluster.stacks.definition.settings import platform_of
 from gpu_cluster.stacks.outcome import CheckError
-from quality.environments import platform_of
 from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
-from quality.platforms import measured
+from quality.platforms import KILL_PARTS
 
 ASKED_EVERY = 6
 """At one in this many operations, the engine is also killed before the cloud acts. The state is
@@ -57,8 +57,7 @@ class Result:
 
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the longest first."""
-    known = measured(platform_of(stack))
-    count = known.KILL_PARTS if known else 1
+    count = KILL_PARTS.get(platform_of(read_stack(ROOT, stack)["config"]), 1)
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 

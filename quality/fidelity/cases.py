@@ -107,7 +107,7 @@ def _of_path(
     values = Values(of.token, known)
     left, other = values.two(path, kind)
     given = values.at(base, path)
-    if given is not None and _same_shape(given, left):
+    if isinstance(given, type(left)) or (given is not None and isinstance(left, type(given))):
         left = given
         other = next(value for value in (*values.two(path, kind), NOTHING) if value != left)
 
@@ -143,10 +143,6 @@ def _of_path(
     if path in known.enums or path in known.bounds or path in known.patterns:
         bad = -7 if kind in (int, float) else "no such value"
         yield Case(of=of, kind="wrong value", path=path, before=None, after=put(bad))
-
-
-def _same_shape(first: Any, other: Any) -> bool:
-    return isinstance(first, type(other)) or isinstance(other, type(first))
 
 
 @cache

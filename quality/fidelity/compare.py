@@ -103,13 +103,13 @@ class Judge:
             return self._new(case, found, preview=self._behind.dry_runs or case.kind == "name")
         old = self.checked(case)
         if old.refused:
-            return Verdict(check="refused", reason="; ".join(old.refused))
+            return _refusal(old)
         if self._behind.dry_runs:
             # Each plugin would choose a different name if none is given.
             old = self._of_state.checked(case)
         new = self._plugin.check(token, name, case.after, old.inputs)
         if new.refused:
-            return Verdict(check="refused", reason="; ".join(new.refused))
+            return _refusal(new)
         try:
             state = self._of_state.state(case) | self._names(old.inputs)
         except Refused as error:
@@ -175,10 +175,10 @@ class Judge:
         return self._checked[key]
 
     def _new(self, case: Case, found: Checked, *, preview: bool) -> Verdict:
-        if found.refused or not preview:
-            return Verdict(
-                check="refused" if found.refused else "accepted", reason="; ".join(found.refused)
-            )
+        if found.refused:
+            return _refusal(found)
+        if not preview:
+            return Verdict(check="accepted")
         try:
             outputs = self._plugin.preview(case.of.token, case.of.name, found.inputs)
         except Refused as error:
@@ -191,6 +191,10 @@ class Judge:
 NAMED = ("name", "accountId")
 """Properties that are generated from a resource's name if they are not given."""
 PREVIEWED = ("declared", "add")
+
+
+def _refusal(checked: Checked) -> Verdict:
+    return Verdict(check="refused", reason="; ".join(checked.refused))
 
 
 def _key(case: Case) -> str:

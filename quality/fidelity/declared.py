@@ -15,7 +15,7 @@ from pulumi.runtime import mocks, stack
 
 from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT, SAMPLES
 from gpu_cluster.stacks.definition.settings import NOWHERE, flat, is_existing
-from quality.platforms import outputs
+from quality.platforms import OUTPUTS
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, for types and inputs that no sample declares."""
@@ -64,7 +64,7 @@ def _of(sample: str) -> list[Declared]:
             found.append(
                 Declared(stack=sample, token=args.typ, name=args.name, inputs=dict(args.inputs))
             )
-            return f"{args.name}-id", {**args.inputs, **outputs().get(args.typ, {})}
+            return f"{args.name}-id", {**args.inputs, **OUTPUTS.get(args.typ, {})}
 
         def call(self, args: Any) -> Any:
             raise AssertionError(f"the program called {args.token}")

@@ -116,22 +116,17 @@ def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], l
         case, reasons, open_ = answer.case, [], set(answer.differs)
         unknown = set(answer.unknown_to_one)
         for number, row in enumerate(rows):
-            if "official_says" in row and row["official_says"] in answer.official.line:
-                open_ -= {"check"}
-                used.add(number)
-                reasons.append(row["reason"])
-            if "offline_says" in row and row["offline_says"] in answer.offline.line:
-                open_ -= {"check"}
-                used.add(number)
-                reasons.append(row["reason"])
-            if not fnmatchcase(case.of.token, f"{package}:{row.get('type')}"):
-                continue
-            if shared := unknown & set(row.get("unknown", ())):
+            accepted: set[str] = set()
+            for side, verdict in (("official", answer.official), ("offline", answer.offline)):
+                if f"{side}_says" in row and row[f"{side}_says"] in verdict.line:
+                    accepted |= {"check"}
+            of_type = fnmatchcase(case.of.token, f"{package}:{row.get('type')}")
+            shared = unknown & set(row.get("unknown", ())) if of_type else set()
+            if of_type and case.kind in row.get("kinds", ()) and _at(case.path, row["paths"]):
+                accepted |= {"check", "diff", "delete first"}
+            if accepted or shared:
+                open_ -= accepted
                 unknown -= shared
-                used.add(number)
-                reasons.append(row["reason"])
-            if case.kind in row.get("kinds", ()) and _at(case.path, row.get("paths", ())):
-                open_ -= {"check", "diff", "delete first"}
                 used.add(number)
                 reasons.append(row["reason"])
         if not unknown:

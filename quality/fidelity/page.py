@@ -34,13 +34,14 @@ def _lines() -> Iterator[str]:
 
 def _section(of: Mapping[str, Any]) -> Iterator[str]:
     versions = of["versions"]
+    verdicts = ", ".join(f"{count:,} {name}" for name, count in of["verdicts"].items())
     yield (
         f"On {of['date']}: official plugin {versions['official']}, offline plugin for the SDK "
         f"{versions['sdk']}. Of {of['cases']:,} cases {of['same']} % got the same verdict."
     )
     yield (
         f"But for inputs that not all versions have, {of['same but for versions']} % did. The "
-        f"official plugin's verdicts: {_counted(of['verdicts'])}."
+        f"official plugin's verdicts: {verdicts}."
     )
     if of["previews"]:
         yield (
@@ -56,10 +57,6 @@ def _section(of: Mapping[str, Any]) -> Iterator[str]:
         yield "What differs:\n"
         yield from table(("Type", "Case", "Offline", "Official", "Why it stays"), _rows(of))
         yield ""
-
-
-def _counted(verdicts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
 
 
 def _rows(of: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -1,5 +1,6 @@
 """Sends a provider plugin the engine's requests, over the engine's protocol."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -122,7 +123,8 @@ class Plugin:
         replacing = [path for path, kind in found.items() if kind.endswith("_REPLACE")]
         # The official bridge plans a replacement from nothing, and also lists properties that stay
         # empty: only an input that differs can be the cause.
-        keys = {_top(path) for path in replacing or answer.replaces} & _changed(old, new)
+        changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+        keys = {re.split(r"[.[]", path)[0] for path in replacing or answer.replaces} & changed
         return Step(
             what="replace" if answer.replaces else "update" if some else "same",
             keys=tuple(sorted(keys)),
@@ -180,14 +182,6 @@ def _struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
     struct = struct_pb2.Struct()
     struct.update(properties)
     return struct
-
-
-def _top(path: str) -> str:
-    return path.partition(".")[0].partition("[")[0]
-
-
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    return {name for name in {*old, *new} if old.get(name) != new.get(name)}
 
 
 @contextmanager

@@ -13,13 +13,13 @@ import yaml
 
 from gpu_cluster.components.platforms import WRITTEN
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
-from quality.platforms import outputs
+from quality.platforms import OUTPUTS
 from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
 ANSWERS: dict[str, Any] = {
-    **outputs(),
+    **OUTPUTS,
     "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/{name}"},
     "aws:kms/key:Key": {
         "arn": "arn:aws:kms:us-east-1:123456789012:key/{name}", "keyId": "{name}"},

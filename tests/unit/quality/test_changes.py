@@ -28,10 +28,10 @@ from gpu_cluster.components.settings import model
 from gpu_cluster.rehearsal.engine.engine import Outcome
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.stacks.definition.files import EXAMPLES, SAMPLES
+from gpu_cluster.stacks.definition.settings import platform_of
 from gpu_cluster.stacks.engine.plan import Change as Planned
 from gpu_cluster.stacks.engine.plan import codes, read_plan
 from quality import keys
-from quality.environments import platform_at
 from quality.faults.changes import (
     FOLLOWED,
     MORE,
@@ -157,6 +157,10 @@ def test_every_change_is_one_that_the_settings_take(
     for change in table(platform_at(file), stack).changes:
         start = changed(file.read_text(), change.given)
         assert _settings(changed(start, change.to)) != _settings(start), change
+
+
+def platform_at(file: Path) -> str:
+    return platform_of(yaml.safe_load(file.read_text())["config"])
 
 
 def file_of(stack: str) -> Path:

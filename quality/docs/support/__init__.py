@@ -1,1 +1,0 @@
-"""What of each platform the support matrix shows (`quality.docs.support_matrix.Supported`)."""
