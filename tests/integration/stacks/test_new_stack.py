@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -65,42 +66,40 @@ def test_whatever_is_chosen_is_accepted_or_said_in_a_line(here: Path) -> None:
     assert all("which needs additional keys" in said for said in reserved)
 
 
-def test_a_terminal_is_asked(here: Path) -> None:
-    """What no option says has a question with a default; other output is not mixed with them."""
+def answered(answers: bytes, *options: str) -> tuple[dict[str, Any], str]:
+    """The config that follows from these answers in a terminal, and what the command printed."""
     master, slave = pty.openpty()
-    os.write(master, b"\nmy-own-project\neurope-west4-a\nl4\nvpn=198.51.100.0/24\n")
+    os.write(master, answers)
     done = subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", "new", "asked", "--json"],
+        [sys.executable, "-m", "gpu_cluster.cli", "new", "asked", *options, "--json"],
         cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     os.close(slave)
     os.close(master)
     assert done.returncode == 0, done.stderr
-    config = json.loads(done.stdout)["config"]
+    return json.loads(done.stdout)["config"], done.stderr
+
+
+def test_a_terminal_is_asked(here: Path) -> None:
+    """What no option says has a question with a default; other output is not mixed with them."""
+    answers = b"\nmy-own-project\neurope-west4-a\nl4\nvpn=198.51.100.0/24\n"
+    config, printed = answered(answers)
     assert config["gcp:project"] == "my-own-project"
     assert config["gpu-cluster:cluster"]["location"] == "europe-west4-a"
     assert config["gpu-cluster:cluster"]["authorizedNetworks"] == {"vpn": "198.51.100.0/24"}
     assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
-    assert "platform" in done.stderr
+    assert "platform" in printed
 
 
 def test_an_existing_cluster_is_asked_for_in_its_own_words(here: Path) -> None:
     """Its version and subnets, and nothing that its owner decided."""
-    master, slave = pty.openpty()
-    os.write(master, b"eks\n1.34\nsubnet-0123456789abcdef1, subnet-0123456789abcdef2\n\nl4\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", "new", "asked", "--existing", "platform",
-         "--json"],
-        cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    os.close(slave)
-    os.close(master)
-    assert done.returncode == 0, done.stderr
-    cluster = json.loads(done.stdout)["config"]["gpu-cluster:cluster"]
-    assert cluster["version"] == "1.34"
     subnets = ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"]
+    answers = f"eks\n1.34\n{', '.join(subnets)}\n\nl4\n".encode()
+    config, printed = answered(answers, "--existing", "platform")
+    cluster = config["gpu-cluster:cluster"]
+    assert cluster["version"] == "1.34"
     assert cluster["network"]["subnetIds"] == subnets
-    assert "control plane" not in done.stderr
+    assert "control plane" not in printed
 
 
 @pytest.mark.parametrize(

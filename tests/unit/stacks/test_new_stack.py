@@ -5,6 +5,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,6 +28,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
     monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
     return tmp_path
+
+
+def made(capsys: pytest.CaptureFixture[str], line: str) -> Any:
+    """The config that the command writes with these options."""
+    assert main(["new", *line.split(), "--json"]) == ExitCode.OK
+    return json.loads(capsys.readouterr().out)["config"]
 
 
 @pytest.mark.parametrize("platform", ["gke", "gke-autopilot", "eks", "existing"])
@@ -53,11 +60,10 @@ def test_lines_are_whole_without_options(row: str) -> None:
 
 def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And JSON says what was written."""
-    line = "new s --platform eks --location eu-west-1 --gpu l4 --max-nodes 5 --name mine --json"
+    line = "s --platform eks --location eu-west-1 --gpu l4 --max-nodes 5 --name mine"
     line += " --zone euw1-az1 --zone euw1-az2 --network vpn=198.51.100.0/24"
-    line += " --network home=192.0.2.7/32"
-    assert main([*line.split(), "--admin", "arn:aws:iam::210987654321:user/me"]) == ExitCode.OK
-    config = json.loads(capsys.readouterr().out)["config"]
+    line += " --network home=192.0.2.7/32 --admin arn:aws:iam::210987654321:user/me"
+    config = made(capsys, line)
     assert config["aws:region"] == "eu-west-1"
     assert config["gpu-cluster:cluster"] == {
         "platform": "eks",
@@ -76,8 +82,7 @@ def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixt
     """Nothing of the cluster is in the file but where it is; two stacks can share it."""
     line = "--platform gke --existing platform --project mine-1 --location us-central1-a --gpu l4"
     line += " --kubernetes-version 1.35"
-    assert main(["new", "a", *line.split(), "--json"]) == ExitCode.OK
-    config = json.loads(capsys.readouterr().out)["config"]
+    config = made(capsys, f"a {line}")
     assert main(["new", "b", *line.split()]) == ExitCode.OK
     assert config["gcp:project"] == "mine-1"
     assert config["gpu-cluster:cluster"] == {
@@ -93,12 +98,10 @@ def test_pools_on_an_existing_gke_cluster(here: Path, capsys: pytest.CaptureFixt
 def test_pools_on_an_existing_eks_cluster(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With its version, subnets and security groups; what is left out is marked, and what is given
     is not, even if the default is the same."""
-    line = "new a --platform eks --existing platform --location us-east-1"
+    line = "a --platform eks --existing platform --location us-east-1"
     line += f" --kubernetes-version {DEFAULT_VERSION}"
     line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
-    line += " --security-group-id sg-0123456789abcdef0 --yes --json"
-    assert main(line.split()) == ExitCode.OK
-    config = json.loads(capsys.readouterr().out)["config"]
+    config = made(capsys, f"{line} --security-group-id sg-0123456789abcdef0 --yes")
     assert config["gpu-cluster:cluster"] == {
         "platform": "eks",
         "existing": "platform",
@@ -122,18 +125,15 @@ def test_a_private_control_plane_in_an_existing_network(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On either cloud, from options alone, and as the program takes it."""
-    line = "new a --platform eks --network vpn=10.8.0.0/16 --private-endpoint --json --yes"
-    line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
-    assert main(line.split()) == ExitCode.OK
-    config = json.loads(capsys.readouterr().out)["config"]
+    line = "a --platform eks --network vpn=10.8.0.0/16 --private-endpoint --yes"
+    config = made(capsys, line + "".join(f" --subnet-id {subnet}" for subnet in SUBNETS))
     assert config["gpu-cluster:cluster"]["privateEndpoint"] is True
     assert config["gpu-cluster:cluster"]["authorizedNetworks"] == {"vpn": "10.8.0.0/16"}
     assert config["gpu-cluster:cluster"]["network"] == {"subnetIds": SUBNETS}
     assert config["gpu-cluster:gpuPools"]["gpus"]["subnetIds"] == SUBNETS[:1]
-    line = "new b --platform gke --private-endpoint --vpc shared --subnetwork gke --json --yes"
+    line = "b --platform gke --private-endpoint --vpc shared --subnetwork gke --yes"
     line += " --pods-range pods --services-range services --host-project company-net"
-    assert main(line.split()) == ExitCode.OK
-    cluster = json.loads(capsys.readouterr().out)["config"]["gpu-cluster:cluster"]
+    cluster = made(capsys, line)["gpu-cluster:cluster"]
     assert cluster["privateEndpoint"] is True
     assert "authorizedNetworks" not in cluster
     assert cluster["network"] == {

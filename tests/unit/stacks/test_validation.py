@@ -530,7 +530,7 @@ def test_the_command_has_three_exit_codes(
 )
 def test_a_misspelt_key_is_one_finding(key: str, value: str, says: str) -> None:
     """What was meant is a guess: that the value does not fit it, is no mistake of the user."""
-    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config = values_of("train")
     pool = config["gpu-cluster:gpuPools"]["train-gpu"]
     pool.pop(f"{key}s", None)
     pool[key] = value
@@ -541,7 +541,7 @@ def test_a_misspelt_key_is_one_finding(key: str, value: str, says: str) -> None:
 @pytest.mark.parametrize("given", [None, {"podSecurity": "restricted"}, {"podSecurty": "x"}])
 def test_a_broken_namespace_is_declared_all_the_same(given: object) -> None:
     """Whatever names it has no finding of its own."""
-    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config = values_of("train")
     config["gpu-cluster:namespaces"] = {"team-vision": given, "team_b": {}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "team-vision"}}
     first, second = map(str, refusals(config))
@@ -551,7 +551,7 @@ def test_a_broken_namespace_is_declared_all_the_same(given: object) -> None:
 
 def test_a_reserved_namespace_is_one_finding() -> None:
     """It may exist, and then what names it is right."""
-    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config = values_of("train")
     config["gpu-cluster:namespaces"] = {"ml-system": {}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "ml-system"}}
     (said,) = map(str, refusals(config))
@@ -563,7 +563,7 @@ def test_a_reserved_namespace_is_one_finding() -> None:
 )
 def test_an_empty_block_hides_no_misplaced_one(nested: object, outer: dict[str, object]) -> None:
     """Nor is it a finding when the misplaced one is empty itself."""
-    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config = values_of("train")
     for key in ("gpuPools", "workloads"):
         del config[f"gpu-cluster:{key}"]
     config["gpu-cluster:cluster"]["gpuPools"] = nested
