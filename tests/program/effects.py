@@ -220,8 +220,8 @@ def effects(
     and which choices of its type change nothing.
 
     A choice does where some other value in its place declares something else. Gives up after
-    `most` pairs that show nothing new. `any_input`: whether one of those inputs is enough, since others
-    may be another platform's.
+    `most` pairs that show nothing new. `any_input`: whether one of those inputs is enough, since
+    others may be another platform's.
     """
     unseen, pending = [*sent(setting)], {str(choice) for choice in keys.choices(setting.kind)}
     seen, fruitless = set[str](), 0
