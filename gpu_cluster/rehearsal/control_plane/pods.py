@@ -114,15 +114,16 @@ def allocatable_gpus(node: Object) -> int:
 
 def with_published(node: dict[str, Any], slices: Iterable[Object]) -> dict[str, Any]:
     """The node with the number of GPUs in its ResourceSlices, which a simulated one has already."""
-    annotations = node["metadata"].get("annotations") or {}
-    of = (DRA_DRIVER, node["metadata"]["name"])
+    metadata, annotations = node["metadata"], node["metadata"].get("annotations") or {}
+    if PUBLISHED in annotations:
+        return node
+    of = (DRA_DRIVER, metadata["name"])
     specs = [item["spec"] for item in slices]
     own = [spec for spec in specs if (spec["driver"], spec.get("nodeName")) == of]
-    published = sum(len(spec.get("devices") or ()) for spec in own)
-    if PUBLISHED in annotations or not published:
+    if not (published := sum(len(spec.get("devices") or ()) for spec in own)):
         return node
     annotations = {**annotations, PUBLISHED: str(published)}
-    return {**node, "metadata": {**node["metadata"], "annotations": annotations}}
+    return {**node, "metadata": {**metadata, "annotations": annotations}}
 
 
 def claims_of(pod: Object) -> list[str]:
@@ -230,7 +231,4 @@ def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Whether the pod is running and ready; one that is being deleted does not count."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return not pod["metadata"].get("deletionTimestamp") and holds(pod, "Ready")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,7 @@ def kubelet(
         # A full disk is not this rehearsal's concern; without images it could not continue.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%"},
-        "registerWithTaints": [
-            {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints
-        ],
+        "registerWithTaints": list(map(asdict, taints)),
         # GPUs are seen soon after they appear; the default takes 10 s.
         "nodeStatusUpdateFrequency": "1s",
         "podLogsDir": str(pod_logs),

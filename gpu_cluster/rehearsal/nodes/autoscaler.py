@@ -9,6 +9,7 @@ import re
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -315,10 +316,7 @@ def node_pool(
                         _in(CAPACITY_TYPE, _capacity_type(group)),
                         _in(ZONE, *_zones(group)),
                     ],
-                    "taints": [
-                        {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                        for taint in template.taints
-                    ],
+                    "taints": list(map(asdict, template.taints)),
                     "startupTaints": [STARTING],
                     "expireAfter": "Never",
                 },

@@ -1,17 +1,17 @@
 """The form in which a node joins, and the group to which a node belongs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from gpu_cluster.rehearsal.control_plane.pods import EFA, GPU, STARTING
 from gpu_cluster.rehearsal.nodes.autoscaler import pool_name
 from gpu_cluster.rehearsal.nodes.kwok import MANAGED
+from gpu_cluster.rehearsal.nodes.matching import PASSING_TAINTS
 from gpu_cluster.rehearsal.simulators.cloud import Machine, NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"
 """Annotation of the nodes that the cloud creates itself."""
-SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 
 
 def machines_node(machine: Machine, group: NodeGroup) -> dict[str, Any]:
@@ -39,10 +39,7 @@ def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
         },
         "spec": {
             **({"providerID": f"{group.provider_id}{name}"} if group.provider_id else {}),
-            "taints": [
-                {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                for taint in group.node.taints
-            ],
+            "taints": list(map(asdict, group.node.taints)),
         },
         "status": {"capacity": size, "allocatable": size},
     }
@@ -52,14 +49,11 @@ def wanted_taints(
     current: list[dict[str, Any]], group: NodeGroup, *, starting: bool
 ) -> list[dict[str, Any]] | None:
     """The taints that a node must have, or None if it already has them."""
-    wanted = [
-        {"key": taint.key, "value": taint.value, "effect": taint.effect}
-        for taint in group.node.taints
-    ]
+    wanted = list(map(asdict, group.node.taints))
     wanted += [
         taint
         for taint in current
-        if taint["key"].startswith(SYSTEM_TAINTS) and taint["key"] != STARTING["key"]
+        if taint["key"].startswith(PASSING_TAINTS) and taint["key"] != STARTING["key"]
     ]
     if starting:
         wanted.append(STARTING)

@@ -7,7 +7,7 @@ the report says so. No account or cluster is queried.
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -143,10 +143,7 @@ def machines(
             {
                 "name": f"{name}-{number}",
                 "labels": dict(pool.args.node_selector),
-                "taints": [
-                    {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                    for taint in pool.pool.taints
-                ],
+                "taints": list(map(asdict, pool.pool.taints)),
                 "gpus": pool.pool.gpus_per_node,
                 "capacity": {**_ROOMY, **{key: str(n) for key, n in extended.items()}},
             }

@@ -28,6 +28,7 @@ from gpu_cluster.rehearsal.control_plane.pods import (
     is_starting,
     part,
     phase,
+    pods_on,
     workload,
 )
 from gpu_cluster.rehearsal.nodes.gpus import gpu_parts
@@ -67,12 +68,7 @@ class ClusterSnapshot:
 
     def on(self, node: Object) -> list[Object]:
         """The pods that use resources of a node."""
-        name = node["metadata"]["name"]
-        return [
-            pod
-            for pod in self.pods
-            if pod["spec"].get("nodeName") == name and phase(pod) not in ("succeeded", "failed")
-        ]
+        return pods_on(node, self.pods)
 
     def of(self, group: NodeGroup) -> Sequence[Object]:
         """The nodes of a group."""
