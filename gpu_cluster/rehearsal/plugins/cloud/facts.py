@@ -1,6 +1,6 @@
 """Rules that providers enforce beyond the SDK's types: from the SDK, then from `clouds/`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
@@ -26,7 +26,7 @@ class Facts:
     """Inputs that are unknown in a preview if unset: `kept_when_removed` in the data."""
     foreseen: Mapping[str, Any] = field(default_factory=dict)
     foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    means_none: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     not_inputs: frozenset[str] = frozenset()
     same_beside: Mapping[str, str] = field(default_factory=dict)
     same_when_unknown: frozenset[str] = frozenset()
@@ -44,13 +44,13 @@ class Facts:
     auto_named: tuple[str, ...] = ()
     delete_before_replace: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    conflicts: tuple[tuple[str, ...], ...] = ()
-    exactly_one_of: tuple[tuple[str, ...], ...] = ()
-    at_least_one_of: tuple[tuple[str, ...], ...] = ()
+    conflicts: tuple[Sequence[str], ...] = ()
+    exactly_one_of: tuple[Sequence[str], ...] = ()
+    at_least_one_of: tuple[Sequence[str], ...] = ()
     required_nested: tuple[str, ...] = ()
-    required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    required_with: Mapping[str, Sequence[str]] = field(default_factory=dict)
     only_with: tuple[Mapping[str, Any], ...] = ()
-    enums: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    enums: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def known_early(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -201,40 +201,16 @@ def _with_node_config(token: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _facts(row: Mapping[str, Any]) -> Facts:
-    def groups(kind: str) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(group) for group in row.get(kind, ()))
+    found = {word: collect(row[word]) for word, collect in _fields().items() if word in row}
+    kept = [*row.get("kept_when_removed", ()), *row.get("stays_when_removed", ())]
+    found["kept_when_removed"] = frozenset(path.removesuffix("[]") for path in kept)
+    found["computed"] = frozenset(row.get("kept_when_removed", ()))
+    return Facts(**found)
 
-    return Facts(
-        immutable=frozenset(row.get("immutable", ())),
-        kept_when_removed=frozenset(
-            path.removesuffix("[]")
-            for kind in ("kept_when_removed", "stays_when_removed")
-            for path in row.get(kind, ())
-        ),
-        computed=frozenset(row.get("kept_when_removed", ())),
-        foreseen=row.get("foreseen", {}),
-        foreseen_with=row.get("foreseen_with", {}),
-        means_none={path: tuple(values) for path, values in row.get("means_none", {}).items()},
-        same_beside=row.get("same_beside", {}),
-        same_when_unknown=frozenset(row.get("same_when_unknown", ())),
-        not_inputs=frozenset(row.get("not_inputs", ())),
-        attributes=frozenset(row.get("attributes", ())),
-        sets=frozenset(row.get("sets", ())),
-        patterns=row.get("patterns", {}),
-        arns=frozenset(row.get("arns", ())),
-        networks=frozenset(row.get("networks", ())),
-        longest=row.get("longest"),
-        begins=row.get("begins", ""),
-        small_letters=row.get("small_letters", False),
-        auto_named=tuple(row.get("auto_named", ())),
-        delete_before_replace=row.get("delete_before_replace", False),
-        defaults=row.get("defaults", {}),
-        conflicts=groups("conflicts"),
-        exactly_one_of=groups("exactly_one_of"),
-        at_least_one_of=groups("at_least_one_of"),
-        required_nested=tuple(row.get("required_nested", ())),
-        required_with={path: tuple(with_) for path, with_ in row.get("required_with", {}).items()},
-        only_with=tuple(row.get("only_with", ())),
-        enums={path: tuple(values) for path, values in row.get("enums", {}).items()},
-        bounds=row.get("bounds", {}),
-    )
+
+@cache
+def _fields() -> Mapping[str, Callable[[Any], Any]]:
+    """Word -> what makes its value in YAML that of its field: a list is a set or a sequence."""
+    hints = {word: get_origin(hint) for word, hint in get_type_hints(Facts).items()}
+    collections = {frozenset: frozenset, tuple: tuple}
+    return {word: collections.get(form, lambda value: value) for word, form in hints.items()}

@@ -1,6 +1,6 @@
 """Paths of inputs: `a.b[].c`, where `[]` stands for every element of a list."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN
@@ -12,7 +12,7 @@ def within(pattern: str, ancestor: str) -> bool:
     return pattern.startswith(ancestor) and (not rest or rest[0] in ".[")
 
 
-def common_parent(paths: tuple[str, ...]) -> str:
+def common_parent(paths: Sequence[str]) -> str:
     """The deepest block that contains all paths; '' for the resource itself."""
     parents = [path.split(".")[:-1] for path in paths]
     shared = []

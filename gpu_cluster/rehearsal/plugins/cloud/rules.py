@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_cluster.rehearsal.plugins.cloud.facts import Facts
@@ -106,7 +106,7 @@ def _missing(tree: dict[str, Any], path: str) -> list[Problem]:
     ]
 
 
-def _group(tree: dict[str, Any], kind: str, group: tuple[str, ...]) -> list[Problem]:
+def _group(tree: dict[str, Any], kind: str, group: Sequence[str]) -> list[Problem]:
     parent = common_parent(group)
     relative = [path.removeprefix(f"{parent}.") if parent else path for path in group]
     found = []

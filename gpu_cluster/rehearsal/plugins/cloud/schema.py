@@ -12,9 +12,7 @@ from functools import cache
 from typing import Any
 
 from gpu_cluster.rehearsal.plugins import sdk
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""The engine's placeholder in a preview for a value that is not known yet."""
+from gpu_cluster.rehearsal.plugins.cloud.wire import UNKNOWN as UNKNOWN
 
 _SCALARS: Mapping[type, str] = {
     str: "a string",

@@ -16,7 +16,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from gpu_cluster.rehearsal.plugins import init_failed
 from gpu_cluster.rehearsal.plugins.cloud import facts
-from gpu_cluster.rehearsal.plugins.cloud.diff import Change, Comparison
+from gpu_cluster.rehearsal.plugins.cloud.diff import Comparison, Kind
 from gpu_cluster.rehearsal.plugins.cloud.facts import Facts
 from gpu_cluster.rehearsal.plugins.cloud.handler import (
     CloudError,
@@ -46,17 +46,7 @@ from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.tools.peers import grpc_server
 
 _log = logging.getLogger(__name__)
-_DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
-_KINDS = {
-    ("add", False): provider_pb2.PropertyDiff.ADD,
-    ("add", True): provider_pb2.PropertyDiff.ADD_REPLACE,
-    ("delete", False): provider_pb2.PropertyDiff.DELETE,
-    ("delete", True): provider_pb2.PropertyDiff.DELETE_REPLACE,
-    ("update", False): provider_pb2.PropertyDiff.UPDATE,
-    ("update", True): provider_pb2.PropertyDiff.UPDATE_REPLACE,
-}
-
-
+DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
 __all__ = ["Provider", "ProviderServer", "ProviderSettings"]
 
 
@@ -75,7 +65,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
 
     def Attach(self, request: Any, context: Any) -> Any:
-        return _empty()
+        return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
         return plugin_pb2.PluginInfo(version=sdk_version(self.settings.package))
@@ -84,7 +74,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.GetSchemaResponse(schema=f'{{"name": "{self.settings.package}"}}')
 
     def Cancel(self, request: Any, context: Any) -> Any:
-        return _empty()
+        return empty_pb2.Empty()
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
         return provider_pb2.CheckResponse(
@@ -97,7 +87,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
         changed = decode(request.old_inputs) != decode(request.news)
-        return provider_pb2.DiffResponse(changes=_DIFFERS[changed])
+        return provider_pb2.DiffResponse(changes=DIFFERS[changed])
 
     def Configure(self, request: Any, context: Any) -> Any:
         # Each provider instance has its own connection, the only thing that distinguishes them.
@@ -157,13 +147,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             )
             replaced = any(change.replace for change in changes)
             return provider_pb2.DiffResponse(
-                changes=_DIFFERS[bool(changes)],
+                changes=DIFFERS[bool(changes)],
                 diffs=list(dict.fromkeys(change.property for change in changes)),
                 replaces=list(dict.fromkeys(c.property for c in changes if c.replace)),
                 # Like the official bridge: an explicitly chosen name cannot exist twice.
                 deleteBeforeReplace=replaced and (explicit or known.delete_before_replace),
                 hasDetailedDiff=True,
-                detailedDiff={change.path: _property_diff(change) for change in changes},
+                detailedDiff={
+                    change.path: property_diff(change.kind, replaces=change.replace)
+                    for change in changes
+                },
             )
 
     def Create(self, request: Any, context: Any) -> Any:
@@ -251,7 +244,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                     handler.on_delete(self._config(context), request.id, decode(request.properties))
                 except NotFoundError:
                     _log.info("%s is gone already", request.urn)
-        return _empty()
+        return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:
         with self._answering(context):
@@ -301,12 +294,11 @@ def _outputs(handler: Handler, outputs: Mapping[str, Any]) -> Any:
     return encode(mark_secrets(outputs, handler.secrets))
 
 
-def _property_diff(change: Change) -> Any:
-    return provider_pb2.PropertyDiff(kind=_KINDS[change.kind, change.replace], inputDiff=False)
-
-
-def _empty() -> Any:
-    return empty_pb2.Empty()
+def property_diff(kind: Kind, *, replaces: bool, of_input: bool = False) -> Any:
+    """One property's difference on the wire. `of_input`: whether only the inputs differ."""
+    name = kind.upper() + ("_REPLACE" if replaces else "")
+    value = provider_pb2.PropertyDiff.Kind.Value(name)
+    return provider_pb2.PropertyDiff(kind=value, inputDiff=of_input)
 
 
 class ProviderServer:

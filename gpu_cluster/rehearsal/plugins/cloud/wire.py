@@ -9,6 +9,7 @@ from google.protobuf import struct_pb2
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""The placeholder in a preview for a value that is not known yet."""
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 

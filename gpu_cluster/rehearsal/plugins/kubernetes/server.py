@@ -16,6 +16,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from gpu_cluster.rehearsal.plugins import init_failed
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
+from gpu_cluster.rehearsal.plugins.cloud.server import DIFFERS, property_diff
 from gpu_cluster.rehearsal.plugins.cloud.wire import encode
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.plugins.kubernetes.cluster import Settings
@@ -31,7 +32,6 @@ from gpu_cluster.tools.peers import grpc_server
 
 _OPERATIONS = 128
 """The most resources in progress at once; a wait occupies one of these threads."""
-_DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
 
 
 class KubernetesProviderServer:
@@ -121,7 +121,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         identifiers = old.get("clusterIdentifier"), new.get("clusterIdentifier")
         replaces = all(identifiers) and "clusterIdentifier" in names
         return provider_pb2.DiffResponse(
-            changes=_DIFFERS[bool(names)],
+            changes=DIFFERS[bool(names)],
             diffs=names,
             replaces=["clusterIdentifier"] if replaces else [],
         )
@@ -151,19 +151,15 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             found = self._provider(context).diff(
                 resource, decode(request.olds), decode(request.news)
             )
-        kinds = provider_pb2.PropertyDiff.Kind
         return provider_pb2.DiffResponse(
-            changes=_DIFFERS[bool(found.changes)],
+            changes=DIFFERS[bool(found.changes)],
             # The engine prints these in a preview's line; they are keys, not paths (provider.go).
             diffs=sorted({re.split(r"[.\[]", path)[0] for path in found.changes}),
             replaces=found.replaces,
             deleteBeforeReplace=found.delete_before_replace,
             hasDetailedDiff=True,
             detailedDiff={
-                path: provider_pb2.PropertyDiff(
-                    kind=kinds.Value(change.upper() + ("_REPLACE" if replaces else "")),
-                    inputDiff=change == "delete",
-                )
+                path: property_diff(change, replaces=replaces, of_input=change == "delete")
                 for path, (change, replaces) in found.changes.items()
             },
         )
