@@ -5,6 +5,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import yaml
+
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 OFFLINE = ["--no-index", "--no-deps"]
 
@@ -32,3 +34,11 @@ def environment(folder: Path, built: Path, *, pulumi: bool = True) -> Path:
     paths = sysconfig.get_path("purelib")
     (packages / "dependencies.pth").write_text(f"import hidden\n{paths}\n")
     return python
+
+
+def as_a_plugin(program: Path) -> None:
+    """The program's project finds the component package in its folder `package`."""
+    file = program / "Pulumi.yaml"
+    project = yaml.safe_load(file.read_text())
+    project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
+    file.write_text(yaml.safe_dump(project))

@@ -73,8 +73,7 @@ def test_an_unlisted_field_is_sent_last_and_kept(
     """The plugin sends it in a request of its own, after the fields whose order it knows; the cloud
     stores it, recreates the nodes, and says that it assumed so."""
     requests: list[Request] = []
-    stack = GoogleStack(seen=requests.append)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(seen=requests.append)
     physical = stack.pool()["name"]
 
     def update(**config: object) -> list[dict[str, Any]]:
@@ -131,8 +130,7 @@ _HOST = {
 def test_lists_in_the_plural_are_sent_and_read() -> None:
     """The bridge names lists in the plural, and has some that are blocks in the API."""
     requests: list[Request] = []
-    stack = GoogleStack(seen=requests.append)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(seen=requests.append)
     drain = {"graceTerminationDuration": "60s", "pdbTimeoutDuration": "60s"}
     inputs = {
         "nodeConfig": t4(containerdConfig={"registryHosts": [_HOST]}),
@@ -169,8 +167,7 @@ def test_a_block_of_a_cluster_may_be_a_list_in_the_sdk_only() -> None:
 def test_the_kubelet_s_port_is_sent_with_every_kubelet_config() -> None:
     """It is text in the provider and a boolean in the API, which is told a false one too."""
     port, requests = "insecureKubeletReadonlyPortEnabled", list[Request]()
-    stack = GoogleStack(seen=requests.append)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(seen=requests.append)
     for given in ({}, {port: "TRUE"}, {port: "FALSE"}):
         requests.clear()
         state = stack.pool(nodeConfig=t4(kubeletConfig={"cpuManagerPolicy": "static", **given}))

@@ -1,6 +1,7 @@
 """Node groups, nodes and pods as the rehearsal's unit tests need them, plain but complete."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
@@ -39,7 +40,9 @@ def group(name: str = "train-gpu", **fields: Any) -> NodeGroup:
 SYSTEM = group("system", template=shape(labels={"pool": "system"}, taints=(), gpus=0))
 
 
-def node(name: str = "n1", of: NodeGroup | None = None, *, gpus: int | None = None) -> Object:
+def node(
+    name: str = "n1", of: NodeGroup | None = None, *, gpus: int | None = None, **annotations: str
+) -> Object:
     """A node of a group; `gpus` are those that it offers now, by default all of them."""
     made = (of or group()).node
     allocatable = dict(made.capacity)
@@ -48,10 +51,8 @@ def node(name: str = "n1", of: NodeGroup | None = None, *, gpus: int | None = No
         if gpus:
             allocatable[GPU] = str(gpus)
     return {
-        "metadata": {"name": name, "labels": dict(made.labels)},
-        "spec": {
-            "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in made.taints]
-        },
+        "metadata": {"name": name, "labels": dict(made.labels), "annotations": annotations},
+        "spec": {"taints": list(map(asdict, made.taints))},
         "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
@@ -63,6 +64,7 @@ def pod(
     on: str | None = None,
     phase: str = "Pending",
     gpus: int = 1,
+    annotations: dict[str, str] | None = None,
     **spec: Any,
 ) -> Object:
     """A pod that selects a T4, tolerates the GPU taint and asks for GPUs, unless told otherwise."""
@@ -82,6 +84,7 @@ def pod(
             "namespace": "default",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": {"pod-template-hash": "abc"},
+            "annotations": annotations or {},
             "ownerReferences": [{"kind": owner[0], "name": owner[1]}] if owner else [],
         },
         "spec": full,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpu_cluster.rehearsal.nodes.node_registration import GROUP
 from gpu_cluster.rehearsal.report.report import NodeLife, PodLife
 from gpu_cluster.rehearsal.simulators.cloud import TemplateComparison
 from gpu_cluster.rehearsal.verify import assertions
@@ -142,9 +143,7 @@ def cluster_cache(*pods: Any, nodes: list[Any], **more: Any) -> Any:
 
 def on_node(name: str, of: Any) -> Any:
     """A node that the cloud keeps for this group."""
-    made = node(name, of)
-    made["metadata"]["annotations"] = {"rehearsal.gpu-cluster/group": of.name}
-    return made
+    return node(name, of, **{GROUP: of.name})
 
 
 def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
@@ -162,8 +161,8 @@ def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
 def test_on_autopilot_a_spot_pod_cannot_ask_to_keep_its_node() -> None:
     """The cluster would not admit it; others may ask."""
     spot = group("t4-1", auto_provisioned=True, autopilot=True, spot=True)
-    staying = pod(on="n", phase="Running")
-    staying["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    staying = pod(on="n", phase="Running", annotations=stays)
     seen = cluster_cache(staying, nodes=[on_node("n", spot)])
     (line,) = assertions.misplaced([spot], seen)
     assert line.endswith("GKE Autopilot does not grant that to Spot pods")

@@ -25,6 +25,13 @@ def named(uid: str, name: str, **annotations: str) -> dict[str, Any]:
     return {"uid": uid, "name": name, "namespace": "default", "annotations": annotations}
 
 
+def claim(node: str = "", **spec: Any) -> dict[str, Any]:
+    """A claim, for which the scheduler may have chosen a node."""
+    chosen = {"volume.kubernetes.io/selected-node": node} if node else {}
+    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500Mi"}}}
+    return {"metadata": named("9abc", "data", **chosen), "spec": asked | spec}
+
+
 def test_only_some_objects_have_something_in_the_cloud() -> None:
     """A Service inside the cluster has not; an Ingress names the ports of Services that are there,
     a Gateway leads where its routes do."""
@@ -33,7 +40,6 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
         "spec": {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]},
     }
     inside = {"metadata": named("0", "inside"), "spec": {"type": "ClusterIP", "ports": []}}
-    storage = {"resources": {"requests": {"storage": "1500Mi"}}, "storageClassName": "standard"}
     paths = [
         {"backend": {"service": {"name": name, "port": port}}}
         for name, port in (("web", {"name": "http"}), ("web", {"number": 80}), ("gone", {}))
@@ -42,7 +48,7 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
     gateway = {"metadata": named("gw", "out"), "spec": {"gatewayClassName": "gke-l7-gxlb"}}
     assert wanted({
         "Service": [service, inside],
-        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": storage}],
+        "PersistentVolumeClaim": [claim(storageClassName="standard")],
         "StorageClass": [storage_class("standard", "kubernetes.io/gce-pd", waits=False)],
         "Ingress": [ingress],
         "Gateway": [gateway],
@@ -74,19 +80,12 @@ def test_a_claim_has_a_disk_when_its_class_makes_one(
 ) -> None:
     """Where the class waits, once the scheduler has a node for a pod; without a class, never. One
     that is bound keeps its disk, also without its class."""
-    metadata = named("9abc", "data") | {
-        "annotations": {"volume.kubernetes.io/selected-node": node} if node else {}
-    }
-    asked = {"resources": {"requests": {"storage": "1500Mi"}}}
     classes = [
         storage_class("waits", "pd.csi.storage.gke.io"),
         storage_class("at-once", "kubernetes.io/gce-pd", waits=False),
         storage_class("local", "kubernetes.io/no-provisioner"),
     ]
-    found = wanted({
-        "PersistentVolumeClaim": [{"metadata": metadata, "spec": asked | spec}],
-        "StorageClass": classes,
-    })  # fmt: skip
+    found = wanted({"PersistentVolumeClaim": [claim(node, **spec)], "StorageClass": classes})
     assert [(one.uid, one.gib) for one in found] == ([("9abc", 2)] if disk else [])
     assert all(one.node == node for one in found)
 
@@ -143,13 +142,8 @@ def test_a_disk_stays_if_its_volume_is_retained(policy: str | None) -> None:
     """Also when the cluster is deleted. Any other is deleted with its claim."""
     cloud = Disks(policy)
     attachments = Attachments(cloud, cast("Api", cloud))
-    spec = {
-        "storageClassName": "at-once",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1500Mi"}},
-    }
     classes = [storage_class("at-once", "ebs.csi.aws.com", waits=False)]
-    claims = [{"metadata": named("9abc", "data"), "spec": spec}]
+    claims = [claim(storageClassName="at-once")]
     attachments.follow({"PersistentVolumeClaim": claims, "StorageClass": classes})
     assert cloud.disks == ["9abc"]
     for _ in range(3):
@@ -201,16 +195,8 @@ def test_a_disk_is_in_one_zone(
     volume says so, and the scheduler holds pods to it."""
     cloud = ZonalDisks()
     attachments = Attachments(cloud, cast("Api", cloud))
-    metadata = named(
-        "9abc", "data", **({"volume.kubernetes.io/selected-node": node} if node else {})
-    )
-    spec = {
-        "storageClassName": "disks",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1500Mi"}},
-    }
     objects = {
-        "PersistentVolumeClaim": [{"metadata": metadata, "spec": spec}],
+        "PersistentVolumeClaim": [claim(node, storageClassName="disks")],
         "StorageClass": [storage_class("disks", "pd.csi.storage.gke.io", waits=waits)],
     }
     attachments.follow({**objects, "Node": nodes})
@@ -222,13 +208,8 @@ def test_a_disk_is_made_once_its_driver_is_up() -> None:
     """A provisioner tries again; what is made is asked for no more."""
     cloud = LateDriver()
     attachments = Attachments(cloud, cast("Api", cloud))
-    spec = {
-        "storageClassName": "at-once",
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1500Mi"}},
-    }
     objects = {
-        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": spec}],
+        "PersistentVolumeClaim": [claim(storageClassName="at-once")],
         "StorageClass": [storage_class("at-once", "ebs.csi.aws.com", waits=False)],
     }
     for _ in range(3):
@@ -271,10 +252,9 @@ def test_a_volume_that_the_driver_refuses_is_an_event_of_its_claim() -> None:
     """Written once, with the parameters of the class; the cloud holds nothing of it."""
     cloud = RefusingDriver()
     attachments = Attachments(cloud, cast("Api", cloud))
-    spec = {"storageClassName": "files", "resources": {"requests": {"storage": "1Ti"}}}
     its = storage_class("files", "filestore.csi.storage.gke.io", waits=False)
     objects = {
-        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": spec}],
+        "PersistentVolumeClaim": [claim(storageClassName="files")],
         "StorageClass": [its | {"parameters": {"network": "shared"}}],
     }
     for _ in range(3):
@@ -374,8 +354,7 @@ def test_the_annotation_says_whose_an_ingress_is(given: dict[str, str], scope: s
 
 def test_without_the_addon_an_ingress_has_nothing() -> None:
     """`httpLoadBalancing` is what answers it."""
-    stack = GoogleStack()
-    stack.cluster(addonsConfig={"httpLoadBalancing": {"disabled": True}})
+    stack = GoogleStack.with_cluster(addonsConfig={"httpLoadBalancing": {"disabled": True}})
     assert made(stack, INGRESS) == []
 
 
@@ -385,8 +364,7 @@ def test_without_the_addon_an_ingress_has_nothing() -> None:
 )
 def test_a_gateway_of_gkes_classes_has_a_load_balancer(kind: str, place: str | None) -> None:
     """Global or of the region, as its class says; what an internal one has keeps the subnetwork."""
-    stack = GoogleStack()
-    stack.cluster(gatewayApiConfig={"channel": "CHANNEL_STANDARD"})
+    stack = GoogleStack.with_cluster(gatewayApiConfig={"channel": "CHANNEL_STANDARD"})
     assert {"Gateway", "HTTPRoute"} <= set(stack.plane.kinds)
     one = Wanted(uid="gw", kind="gateway", name="default/out", class_name=kind,
                  backends=(("default/web", 80),))  # fmt: skip

@@ -168,8 +168,7 @@ def test_a_claim_that_pods_share_counts_once(cache: ClusterCache) -> None:
 
 def test_published_gpus_count_like_others_except_for_requests() -> None:
     """A pod that requests nvidia.com/gpu finds none there."""
-    machine = node(gpus=0)
-    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    machine = node(gpus=0, **{PUBLISHED: "4"})
     assert allocatable_gpus(machine) == 4
     assert offered(machine).capacity["nvidia.com/gpu"] == "4"
     assert offered(machine).devices == {"gpu.nvidia.com": 4}
@@ -207,8 +206,7 @@ def test_driver_and_device_plugin_are_two_owners() -> None:
 def why_waits(claims: list[dict[str, str]], **known: Any) -> Diagnosis:
     """The diagnosis of a pod with these claims; a node publishes four GPUs. `known`: what else the
     cluster has."""
-    machine = node(gpus=0)
-    machine["metadata"]["annotations"] = {PUBLISHED: "4"}
+    machine = node(gpus=0, **{PUBLISHED: "4"})
     waiting, own = pod(resourceClaims=claims, gpus=0), group()
     nodes = {own.name: [machine]}
     return diagnose(waiting, ClusterSnapshot(groups=[own], nodes=nodes, pods=[waiting], **known))
@@ -248,8 +246,7 @@ def test_a_claim_that_pods_share_is_looked_for(known: dict[str, Any], words: str
 @pytest.mark.parametrize("mapped", [True, False])
 def test_a_pod_that_requests_gpus_of_the_driver_is_explained(mapped: bool) -> None:
     """Without a DeviceClass that maps them, it never runs."""
-    machine = node(gpus=0)
-    machine["metadata"]["annotations"] = {PUBLISHED: "1"}
+    machine = node(gpus=0, **{PUBLISHED: "1"})
     waiting, taken = pod("a", gpus=1), pod("b", gpus=1, on=machine["metadata"]["name"])
     own = group(max_nodes=1)
     snapshot = ClusterSnapshot(

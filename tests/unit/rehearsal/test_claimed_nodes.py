@@ -75,9 +75,7 @@ def claimable(**fields: Any) -> NodeGroup:
 
 def machine(name: str, gpus: int) -> Any:
     """A node that publishes as many GPUs."""
-    found = node(name, gpus=0)
-    found["metadata"]["annotations"] = {PUBLISHED: str(gpus)}
-    return found
+    return node(name, gpus=0, **{PUBLISHED: str(gpus)})
 
 
 def test_a_node_is_missing_if_the_others_gpus_are_claimed() -> None:

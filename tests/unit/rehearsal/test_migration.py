@@ -52,9 +52,8 @@ def test_pods_move_to_the_first_choice_that_can_be_had() -> None:
 def test_what_keeps_its_node_does_not_move(why: str) -> None:
     """Nor does an empty node, nor one of a class that does not migrate."""
     owner = None if why == "alone" else ("ReplicaSet", "s")
-    running = pod("p", owner=owner, on="a", phase="Running")
-    if why == "kept":
-        running["metadata"]["annotations"] = STAYS
+    stays = STAYS if why == "kept" else {}
+    running = pod("p", owner=owner, on="a", phase="Running", annotations=stays)
     fixed = group("nap-2", choice=Choice(of="l4", rank=2, migrates=False))
     of = fixed if why == "off" else ON_DEMAND
     assert moves(*([] if why == "none" else [running]), of=of) == []

@@ -38,12 +38,13 @@ class PromptScheduler:
     """An API server with one ready node, whose scheduler is faster than its own answers: a pod is
     bound, and seen to be, before the request that offers the GPU returns."""
 
-    def __init__(self, cluster_cache: ClusterCache) -> None:
-        self._cluster_cache = cluster_cache
+    def __init__(self) -> None:
+        self.event_log = EventLog()
+        self.cluster_cache = ClusterCache(self.event_log)
         self._ended = threading.Event()
         self.offered = threading.Event()
-        self.node = node("n1", ONE, gpus=0)
-        self.node["metadata"].update(annotations={GROUP: ONE.name}, resourceVersion="1", uid="n1")
+        self.node = node("n1", ONE, gpus=0, **{GROUP: ONE.name})
+        self.node["metadata"].update(resourceVersion="1", uid="n1")
 
     def get(self, path: str) -> Object:
         items = [self.node] if path == KINDS["Node"] else []
@@ -54,7 +55,7 @@ class PromptScheduler:
         return iter(())
 
     def patch(self, path: str, body: Object, kind: str = "") -> Object:
-        self._cluster_cache.change("Pod", "ADDED", pod(on="n1"))
+        self.cluster_cache.change("Pod", "ADDED", pod(on="n1"))
         self._ended.wait(0.1)
         self.offered.set()
         return body
@@ -76,9 +77,8 @@ class OneGroup:
 
 @contextmanager
 def running(
-    api: PromptScheduler, cloud: OneGroup, cluster_cache: ClusterCache, event_log: EventLog,
-    updating: Callable[[], bool] = lambda: False,
-) -> Iterator[None]:  # fmt: skip
+    api: PromptScheduler, cloud: OneGroup, updating: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Nodes without an autoscaler, until the block ends."""
     names = ("install", "sync", "stop")
     idle = SimpleNamespace(**dict.fromkeys(names, lambda *_: None))
@@ -86,8 +86,8 @@ def running(
         cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
         cast("Cloud", cloud),
         cast("Autoscaler", idle),
-        cluster_cache,
-        event_log,
+        api.cluster_cache,
+        api.event_log,
         updating=updating,
     )
     nodes.start()
@@ -100,12 +100,10 @@ def running(
 
 def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     """The offer is on record before anything can come of it."""
-    event_log = EventLog()
-    cluster_cache = ClusterCache(event_log)
-    api = PromptScheduler(cluster_cache)
-    with running(api, OneGroup(), cluster_cache, event_log):
+    api = PromptScheduler()
+    with running(api, OneGroup()):
         assert api.offered.wait(10)
-        (life,), (given,) = node_lives(event_log.events), pod_lives(event_log.events)
+        (life,), (given,) = node_lives(api.event_log.events), pod_lives(api.event_log.events)
     assert given.bound is not None
     assert life.gpus_at is not None
     assert life.gpus_at <= given.bound
@@ -135,8 +133,8 @@ class RefusingGroup(OneGroup):
 class Registered(PromptScheduler):
     """Its node is the autoscaler's, registered and ready."""
 
-    def __init__(self, cluster_cache: ClusterCache) -> None:
-        super().__init__(cluster_cache)
+    def __init__(self) -> None:
+        super().__init__()
         self.node["metadata"]["annotations"] = {}
         self.node["metadata"]["labels"] |= {
             "karpenter.sh/nodepool": ONE.name, "karpenter.sh/registered": "true"
@@ -155,10 +153,8 @@ class Registered(PromptScheduler):
 
 def test_a_node_that_the_cloud_refuses_never_accepts_pods() -> None:
     """It is starting until the cloud has been asked for it."""
-    event_log = EventLog()
-    cluster_cache = ClusterCache(event_log)
-    api = Registered(cluster_cache)
-    with running(api, RefusingGroup(), cluster_cache, event_log):
+    api = Registered()
+    with running(api, RefusingGroup()):
         assert api.deleted.wait(10)
     assert [patch for patch in api.patches if "taints" in patch.get("spec", {})] == []
 
@@ -189,9 +185,7 @@ def test_what_an_autoscaler_misses_is_judged_when_the_update_is_over(
     missed = [replace(ONE, outdated="misses a label")]
     current = [missed]
     monkeypatch.setattr(KeptTemplates, "applied", lambda *_: current[0])
-    event_log, cloud, over = EventLog(), RetaggedGroup(), threading.Event()
-    cluster_cache = ClusterCache(event_log)
-    api = PromptScheduler(cluster_cache)
+    api, cloud, over = PromptScheduler(), RetaggedGroup(), threading.Event()
 
     def turns(number: int) -> None:
         while not cloud.turns.empty():
@@ -199,15 +193,15 @@ def test_what_an_autoscaler_misses_is_judged_when_the_update_is_over(
         for _ in range(number):
             cloud.turns.get(timeout=10)
 
-    with running(api, cloud, cluster_cache, event_log, lambda: not over.is_set()):
+    with running(api, cloud, lambda: not over.is_set()):
         turns(3)
         if restarted:
             current[0] = [ONE]
             turns(2)
-        event_log.record("step", "pulumi up", "ended")
+        api.event_log.record("step", "pulumi up", "ended")
         over.set()
         turns(3)
-    told = [(event.kind, event.what) for event in event_log.events
+    told = [(event.kind, event.what) for event in api.event_log.events
             if event.kind in ("step", "finding")]  # fmt: skip
     finding = [] if restarted else [("finding", "pool train-gpu: misses a label")]
     assert told == [("step", "ended"), *finding]
@@ -246,20 +240,18 @@ class BusyCloud(OneGroup):
 
 def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
     """However busy the machine is: a cloud takes minutes to delete a cluster."""
-    event_log, cloud = EventLog(), BusyCloud()
-    cluster_cache = ClusterCache(event_log)
-    api = PromptScheduler(cluster_cache)
+    api, cloud = PromptScheduler(), BusyCloud()
     claim = {
         "metadata": {"uid": "c", "name": "data", "namespace": "default"},
         "spec": {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "at-once"},
     }
     at_once = storage_class("at-once", "kubernetes.io/gce-pd", waits=False)
-    cluster_cache.change("StorageClass", "ADDED", at_once)
-    cluster_cache.change("PersistentVolumeClaim", "ADDED", claim)
-    with running(api, cloud, cluster_cache, event_log):
+    api.cluster_cache.change("StorageClass", "ADDED", at_once)
+    api.cluster_cache.change("PersistentVolumeClaim", "ADDED", claim)
+    with running(api, cloud):
         assert cloud.waiting.wait(10)
         assert cloud.disks == ["c"]
-        cluster_cache.change("PersistentVolumeClaim", "DELETED", claim)
+        api.cluster_cache.change("PersistentVolumeClaim", "DELETED", claim)
         threading.Timer(0.2, cloud.free.set).start()
     assert cloud.disks == []
 
@@ -306,9 +298,10 @@ def test_the_last_old_node_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         cast("Autoscaler", None), ClusterCache(event_log), event_log,
     )  # fmt: skip
     nodes.start()
-    nodes._nodes = [node(name, cloud.group) for name in ("old", "new", "newer")]
+    names = ("old", "new", "newer")
+    nodes._nodes = [node(name, cloud.group, **{GROUP: cloud.group.name}) for name in names]
     for one in nodes._nodes:
-        one["metadata"].update(annotations={GROUP: cloud.group.name}, resourceVersion="1", uid="1")
+        one["metadata"].update(resourceVersion="1", uid="1")
     nodes._recycler._revisions = {"old": 0}
     for _ in range(3):
         nodes._reconcile({cloud.group.name: cloud.group})
@@ -327,8 +320,8 @@ class ShrinkingCloud(OneGroup):
 class DeletingApi(PromptScheduler):
     """An API server with an idle node, that says when it was deleted."""
 
-    def __init__(self, cluster_cache: ClusterCache) -> None:
-        super().__init__(cluster_cache)
+    def __init__(self) -> None:
+        super().__init__()
         self.node["status"]["allocatable"] = dict(ONE.node.capacity)
         self.deleted = threading.Event()
 
@@ -342,20 +335,18 @@ class DeletingApi(PromptScheduler):
 def test_a_node_that_the_autoscaler_removes_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a later node of its pool would be its successor, and the rehearsal would fail."""
     monkeypatch.setattr(scale_down, "UNNEEDED_SECONDS", 0.0)
-    event_log = EventLog()
-    cluster_cache = ClusterCache(event_log)
-    api = DeletingApi(cluster_cache)
-    with running(api, ShrinkingCloud(), cluster_cache, event_log):
+    api = DeletingApi()
+    with running(api, ShrinkingCloud()):
         assert api.deleted.wait(10)
-        (life,) = node_lives(event_log.events)
+        (life,) = node_lives(api.event_log.events)
     assert life.reason == "scaled in"
 
 
 class ForgetfulKwok(PromptScheduler):
     """Its node is KWOK's, which never begins with the pod that is bound there."""
 
-    def __init__(self, cluster_cache: ClusterCache) -> None:
-        super().__init__(cluster_cache)
+    def __init__(self) -> None:
+        super().__init__()
         self.node["metadata"]["annotations"] |= kwok.MANAGED
         self.told = threading.Event()
 
@@ -369,10 +360,8 @@ class ForgetfulKwok(PromptScheduler):
 def test_the_nodes_thread_tells_kwok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nobody would look at the pod for minutes."""
     monkeypatch.setattr(kwok, "PASSED_OVER_SECONDS", 0.0)
-    event_log = EventLog()
-    cluster_cache = ClusterCache(event_log)
-    api = ForgetfulKwok(cluster_cache)
-    with running(api, OneGroup(), cluster_cache, event_log):
+    api = ForgetfulKwok()
+    with running(api, OneGroup()):
         assert api.told.wait(10)
 
 
@@ -383,8 +372,7 @@ def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     api = SimpleNamespace(patch=lambda path, body: told.append(path))
     passed_over = kwok.PassedOver(lambda: cast("Any", api))
-    simulated, real = node("n1", ONE), node("n2", ONE)
-    simulated["metadata"]["annotations"] = kwok.MANAGED
+    simulated, real = node("n1", ONE, **kwok.MANAGED), node("n2", ONE)
     begun = pod("begun", on="n1")
     begun["status"]["startTime"] = "2026-01-01T00:00:00Z"
     runs = pod("runs", on="n1", phase="Running")

@@ -88,8 +88,7 @@ class Stocked:
             raise RefusedError(f"{self.machines[zone]} machines are left", quota=self.quota)
         self.placed[group, zone] += nodes
         for _ in range(nodes):
-            made = node(f"n{len(self.cluster.nodes)}", POOL)
-            made["metadata"]["annotations"] = {GROUP: group}
+            made = node(f"n{len(self.cluster.nodes)}", POOL, **{GROUP: group})
             self.cluster.nodes.append(made)
 
 
@@ -209,8 +208,7 @@ def test_its_nodes_wait_for_its_pods_and_then_for_nobody(tmp_path: Path) -> None
     for _ in range(4):
         nodes.turn([POOL], cluster.nodes, [])
     assert nodes.booked == {"n0", "n1"}
-    worker = pod(on="n0", phase="Running")
-    worker["metadata"]["annotations"] = {CONSUMES: "ddp-1"}
+    worker = pod(on="n0", phase="Running", annotations={CONSUMES: "ddp-1"})
     nodes.turn([POOL], cluster.nodes, [worker])
     assert nodes.booked == set()
     nodes.turn([POOL], [], [])

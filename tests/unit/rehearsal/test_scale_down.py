@@ -65,9 +65,7 @@ def test_an_idle_node_above_the_minimum_goes(
 ) -> None:
     """Also one that the cloud itself started: GKE begins with as many in each zone."""
     pool = group(template=shape(gpus=4), max_nodes=4, **changes)
-    nodes = [node(name, pool) for name in ("a", "b")]
-    for each in nodes:
-        each["metadata"]["annotations"] = {GROUP: pool.name}
+    nodes = [node(name, pool, **{GROUP: pool.name}) for name in ("a", "b")]
     pods = [running(name, 1) for name in busy]
     found = unneeded([pool], nodes, pods, Rules())
     assert [each.node["metadata"]["name"] for each in found] == goes

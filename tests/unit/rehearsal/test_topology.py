@@ -1,5 +1,6 @@
 """Where simulated nodes are in their cloud's network, and jobs that are not where they must be."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,9 +27,8 @@ def located(name: str, **labels: str) -> dict[str, Any]:
 
 
 def needing(name: str, on: str, phase: str = "Running") -> dict[str, Any]:
-    made = pod(name, owner=("Job", "ddp"), on=on, phase=phase)
-    made["metadata"]["annotations"] = {"kueue.x-k8s.io/podset-required-topology": BLOCK}
-    return made
+    one_block = {"kueue.x-k8s.io/podset-required-topology": BLOCK}
+    return pod(name, owner=("Job", "ddp"), on=on, phase=phase, annotations=one_block)
 
 
 def test_a_job_whose_pods_are_in_two_blocks_is_named() -> None:
@@ -100,6 +100,5 @@ def test_a_cloud_says_where_only_some_machines_are() -> None:
 def test_a_wrong_block_of_an_inventory_is_refused(tmp_path: Path, row: Any, says: str) -> None:
     """In one line with its path."""
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"blocks": [row]}))
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=re.escape(says)):
         sizes("s", tmp_path, located=["a3-megagpu-8g"], machine="machineType")
-    assert says in str(refused.value)

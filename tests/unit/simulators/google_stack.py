@@ -24,6 +24,10 @@ BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"
 
+AUTOPILOT: dict[str, Any] = {"location": "us-central1", "enableAutopilot": True,
+                             "removeDefaultNodePool": None, "initialNodeCount": None}  # fmt: skip
+"""Properties of an Autopilot cluster."""
+
 
 class GoogleStack(Engine):
     """`dev` in us-central1-a of project `p`, with a quota that tests may set."""
@@ -52,10 +56,12 @@ class GoogleStack(Engine):
         super().__init__(settings, {"project": "p", "region": "us-central1"})
 
     @classmethod
-    def with_cluster(cls) -> Self:
-        """One that has the cluster `dev`."""
-        stack = cls()
-        stack.cluster()
+    def with_cluster(cls, **given: Any) -> Self:
+        """One that has the cluster `dev`. `given`: what is the stack's own, and properties of the
+        cluster."""
+        own = "quota", "reservations", "quota_suffices", "stock", "seen"
+        stack = cls(**{name: given.pop(name) for name in own if name in given})
+        stack.cluster(**given)
         return stack
 
     def network(self) -> dict[str, Any]:

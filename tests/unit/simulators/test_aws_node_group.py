@@ -72,9 +72,8 @@ def test_a_wrong_node_group_is_refused_in_one_line(
     changes: dict[str, Any], template: dict[str, Any] | None, words: str
 ) -> None:
     """Each combination that EKS does not take is refused, and the refusal says which."""
-    with pytest.raises(Refusal, match=words) as refusal:
+    with pytest.raises(Refusal, match=rf"\A.*({words}).*\Z"):
         made(template, **changes)
-    assert "\n" not in str(refusal.value)
 
 
 def test_a_capacity_block_is_taken_as_eks_wants_it() -> None:

@@ -23,6 +23,7 @@ WANTED = (
 ZONE = {"project": "p", "zone": "us-central1-a"}
 REGION = {"project": "p", "region": "us-central1"}
 GLOBAL = {"project": "p"}
+WITH_FILESTORE = {"addonsConfig": {"gcpFilestoreCsiDriverConfig": {"enabled": True}}}
 
 
 @pytest.fixture
@@ -123,8 +124,7 @@ def files(**parameters: str) -> Wanted:
 
 def with_filestore() -> GoogleStack:
     """A cluster with Filestore's driver, in a project whose API is enabled."""
-    stack = GoogleStack()
-    stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
+    stack = GoogleStack.with_cluster(**WITH_FILESTORE)
     stack.up(SERVICE, "file", {"service": "file.googleapis.com", "project": "p"})
     return stack
 
@@ -182,8 +182,7 @@ def test_filestore_needs_its_driver_and_its_api() -> None:
     """Each is named."""
     stack = GoogleStack.with_cluster()
     assert "gcpFilestoreCsiDriverConfig" in stack.cloud.why_not_provisioned(files())
-    stack = GoogleStack()
-    stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
+    stack = GoogleStack.with_cluster(**WITH_FILESTORE)
     found = stack.cloud.why_not_provisioned(files(network=network_of(stack)))
     assert "Cloud Filestore API has not been used in project p before" in found
 

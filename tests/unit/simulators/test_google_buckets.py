@@ -15,8 +15,7 @@ OF_CLUSTER = "https://container.googleapis.com/v1/projects/p/locations/us-centra
 
 def said(bucket: Bucket | None = None, *, condition: str = "", **more: Any) -> str:
     """Of a pod of the account `trainer` that writes to the bucket `out`."""
-    stack = GoogleStack()
-    stack.cluster(
+    stack = GoogleStack.with_cluster(
         addonsConfig={"gcsFuseCsiDriverConfig": {"enabled": True}},
         workloadIdentityConfig={"workloadPool": "p.svc.id.goog"},
     )

@@ -25,8 +25,7 @@ def test_it_expects_devices_by_the_label(
     cluster: dict[str, Any], labels: dict[str, str], devices: dict[str, int], product: str | None
 ) -> None:
     """From 1.34 on; what the node then offers depends on the driver."""
-    stack = GoogleStack()
-    stack.cluster(**cluster)
+    stack = GoogleStack.with_cluster(**cluster)
     stack.pool(
         nodeConfig={
             "machineType": "n1-standard-8", "guestAccelerators": [T4], "labels": labels,
@@ -42,8 +41,7 @@ def test_it_expects_devices_by_the_label(
 
 def test_it_knows_no_newer_gpus() -> None:
     """Only those of nodes that exist."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     config = {"machineType": "a3-ultragpu-8g", "diskType": "hyperdisk-balanced", "labels": LABEL}
     stack.pool(nodeConfig=config, nodeLocations=["us-central1-b"])
     assert (group_of(stack).template.devices, group_of(stack).template.expected) == ({}, {})

@@ -11,7 +11,7 @@ from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, RefusedError
 from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from gpu_cluster.rehearsal.simulators.stock import Stock
-from tests.unit.simulators.google_stack import GoogleStack
+from tests.unit.simulators.google_stack import AUTOPILOT, GoogleStack
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""
@@ -246,10 +246,7 @@ def test_autopilot_chooses_machine_and_zones_and_counts_the_gpus() -> None:
     made = GoogleStack(quota_suffices=True, stock=(Stock(
         machine_type="a2-ultragpu-1g", capacity_type="spot", nodes=0, zone="us-central1-a"
     ),))  # fmt: skip
-    made.cluster(
-        location="us-central1", enableAutopilot=True, clusterAutoscaling={},
-        initialNodeCount=None, removeDefaultNodePool=None,
-    )  # fmt: skip
+    made.cluster(clusterAutoscaling={}, **AUTOPILOT)
     given = copy.deepcopy(L4)
     del given["spec"]["nodePoolConfig"]
     given["spec"]["priorities"] = [A100_OF_ANY_MACHINE | {"spot": spot} for spot in (True, False)]

@@ -1,6 +1,7 @@
 """GKE through Google's own client library: whole lives, errors, stale etags, sizes that somebody
 else changes."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.simulators import cloud
-from gpu_cluster.rehearsal.simulators.cloud import Progress
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, Progress
 from gpu_cluster.rehearsal.simulators.stock import Stock, Stocks
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_google_apis import Google, done, network, refused
@@ -46,17 +47,28 @@ class Gke(Google):
     def finished(self, request: Any) -> dict[str, Any]:
         """The operation of a request, once it is done."""
         operation = request.execute()
-        name = f"{LOCATION}/operations/{operation['name']}"
         ends = time.monotonic() + 20
         while operation["status"] != "DONE" and time.monotonic() < ends:
-            operation = self.locations.operations().get(name=name).execute()
+            operation = self.operation(operation).execute()
         assert operation["status"] == "DONE"
         return dict(operation)
 
+    def operation(self, begun: dict[str, Any]) -> Any:
+        """The request for how far an operation is."""
+        return self.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
+
+    def creating(self, **fields: Any) -> Any:
+        """The request for the cluster `dev`."""
+        body = {"name": "dev", "network": "net", "subnetwork": "nodes", "initialNodeCount": 1}
+        return self.clusters.create(parent=LOCATION, body={"cluster": body | fields})
+
     def cluster(self, **fields: Any) -> dict[str, Any]:
         """The cluster `dev`, once it runs."""
-        body = {"name": "dev", "network": "net", "subnetwork": "nodes", "initialNodeCount": 1}
-        self.finished(self.clusters.create(parent=LOCATION, body={"cluster": body | fields}))
+        self.finished(self.creating(**fields))
+        return self.shown()
+
+    def shown(self) -> dict[str, Any]:
+        """The cluster as it is."""
         return dict(self.clusters.get(name=CLUSTER).execute())
 
     def pool(self, **fields: Any) -> dict[str, Any]:
@@ -71,6 +83,17 @@ class Gke(Google):
         rows = self.compute.instanceGroupManagers().list(project="p", zone="us-central1-a")
         (found,) = (r for r in rows.execute()["items"] if r["name"] == "gke-dev-gpu-grp")
         return int(found["targetSize"])
+
+    def group(self) -> NodeGroup:
+        """The pool's nodes."""
+        (found,) = (one for one in self.cloud.node_groups() if one.name == "gpu")
+        return found
+
+    def recycling(self) -> threading.Event:
+        """Until it is set, nodes are being recycled."""
+        recycled = threading.Event()
+        self.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
+        return recycled
 
 
 @pytest.fixture
@@ -108,9 +131,7 @@ def test_a_cluster_that_does_not_start_says_why_in_its_operation(gke: Gke) -> No
             raise RuntimeError("no port")
 
     gke.cloud.control_plane = Broken()
-    body = {"cluster": {"name": "dev", "network": "net", "subnetwork": "nodes",
-                        "initialNodeCount": 1}}  # fmt: skip
-    operation = gke.finished(gke.clusters.create(parent=LOCATION, body=body))
+    operation = gke.finished(gke.creating())
     assert operation["error"] == {"code": 13, "message": "no port"}
     assert operation["statusMessage"] == "no port"
     assert refused(gke.clusters.get(name=CLUSTER))[0] == 404
@@ -121,13 +142,11 @@ def test_what_fails_half_way_stays_with_its_reason(gke: Gke) -> None:
     node, and keep their names until somebody deletes them."""
     words = "Google Compute Engine: Not all instances running in IGM."
     gke.cloud.faults.halfway = {"CREATE_CLUSTER": [words], "CREATE_NODE_POOL": [words]}
-    body = {"cluster": {"name": "dev", "network": "net", "subnetwork": "nodes",
-                        "initialNodeCount": 1}}  # fmt: skip
-    operation = gke.finished(gke.clusters.create(parent=LOCATION, body=body))
+    operation = gke.finished(gke.creating())
     assert operation["statusMessage"] == words
     (cluster,) = gke.clusters.list(parent="projects/p/locations/-").execute()["clusters"]
     assert (cluster["status"], cluster["statusMessage"]) == ("ERROR", words)
-    assert refused(gke.clusters.create(parent=LOCATION, body=body))[0] == 409
+    assert refused(gke.creating())[0] == 409
     pool = {"nodePool": {"name": "gpu", "initialNodeCount": 1}}
     code, reason, said = refused(gke.pools.create(parent=CLUSTER, body=pool))
     assert (code, reason) == (400, "failedPrecondition")
@@ -158,7 +177,7 @@ def test_one_update_at_a_time(gke: Gke) -> None:
     assert "Exactly one update can be applied" in refused(both)[2]
     assert refused(update())[2] == "Must specify a field to update."
     gke.finished(update(desiredLoggingConfig=logging, etag=etag))
-    cluster = gke.clusters.get(name=CLUSTER).execute()
+    cluster = gke.shown()
     assert cluster["loggingConfig"] == logging
     assert cluster["etag"] != etag
     assert refused(update(desiredLoggingConfig=logging, etag=etag))[0] == 412
@@ -175,9 +194,9 @@ def test_labels_and_maintenance_go_by_what_was_read(gke: Gke) -> None:
         return gke.clusters.setResourceLabels(name=CLUSTER, body=body)
 
     gke.finished(labels(cluster["labelFingerprint"], c="d"))
-    assert gke.clusters.get(name=CLUSTER).execute()["resourceLabels"] == {"c": "d"}
+    assert gke.shown()["resourceLabels"] == {"c": "d"}
     assert refused(labels(cluster["labelFingerprint"], e="f"))[0] == 412
-    fingerprint = gke.clusters.get(name=CLUSTER).execute()["labelFingerprint"]
+    fingerprint = gke.shown()["labelFingerprint"]
     for wrong in ({"Été": "a"}, {"a": "a€"}, {"a": "b" * 64}, {"1a": "b"}):
         assert "of a resource label" in refused(labels(fingerprint, **wrong))[2]
     gke.finished(labels(fingerprint, équipe="2-größe_東京"))
@@ -190,7 +209,7 @@ def test_labels_and_maintenance_go_by_what_was_read(gke: Gke) -> None:
     version = cluster["maintenancePolicy"]["resourceVersion"]
     gke.finished(maintenance(version))
     assert refused(maintenance(version))[0] == 409
-    policy = gke.clusters.get(name=CLUSTER).execute()["maintenancePolicy"]
+    policy = gke.shown()["maintenancePolicy"]
     assert policy["window"]["dailyMaintenanceWindow"]["startTime"] == "03:00"
 
 
@@ -206,10 +225,9 @@ def test_a_pool_lives(gke: Gke) -> None:
     assert names == ["default-pool", "gpu"]
     gke.finished(gke.pools.update(name=POOL, body={"labels": {"labels": {"x": "y"}}}))
     gke.cloud.set_size("gpu", 1)
-    recycled = threading.Event()
-    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
+    recycled = gke.recycling()
     begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
-    update = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
+    update = gke.operation(begun)
     assert update.execute()["status"] == "RUNNING"
     # GKE waits an hour for a PodDisruptionBudget, and then evicts.
     assert all(group.forced for group in gke.cloud.node_groups())
@@ -264,11 +282,9 @@ def test_an_upgrade_starts_as_many_nodes_as_it_may(
     gke.cluster()
     gke.cloud.faults.quota["NVIDIA_T4_GPUS"] = 5 + room
     gke.pool(initialNodeCount=5, upgradeSettings=settings)
-    recycled = threading.Event()
-    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
+    recycled = gke.recycling()
     begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
-    operation = gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}")
-    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+    operation, group = gke.operation(begun), gke.group()
     assert (group.target_nodes - 5, group.surging) == ((surging or 0,) * 2)
     if surging is None:
         assert "NVIDIA_T4_GPUS" in operation.execute()["error"]["message"]
@@ -281,11 +297,10 @@ def test_an_upgrade_starts_as_many_nodes_as_it_may(
         gke.cloud.left("gpu", "")
     recycled.set()
     gke.finished(operation)
-    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
-    assert (group.target_nodes, group.surging) == (5, 0)
+    assert (gke.group().target_nodes, gke.group().surging) == (5, 0)
     gke.cloud.left("gpu", "")  # it is over: the node stays
     assert gke.pools.get(name=POOL).execute()["config"]["machineType"] == "n1-standard-8"
-    assert [one.target_nodes for one in gke.cloud.node_groups() if one.name == "gpu"] == [5]
+    assert gke.group().target_nodes == 5
 
 
 @pytest.mark.parametrize("settings", [{"maxSurge": 1}, {"maxUnavailable": 1}])
@@ -316,10 +331,10 @@ def test_only_nodes_that_the_cloud_started_get_successors_before_they_go(gke: Gk
     gke.cloud.followed(lambda *_: progress[0])
     begun = gke.pools.update(name=POOL, body={"diskSizeGb": "200"}).execute()
     gke.cloud.set_size("gpu", 1)
-    (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+    group = gke.group()
     assert (group.target_nodes, group.surging, group.max_nodes) == (2, 1, 2)
     progress[0] = "done"
-    gke.finished(gke.locations.operations().get(name=f"{LOCATION}/operations/{begun['name']}"))
+    gke.finished(gke.operation(begun))
 
 
 def test_an_upgrade_whose_nodes_never_register_fails(
@@ -332,17 +347,15 @@ def test_an_upgrade_whose_nodes_never_register_fails(
     gke.cloud.followed(lambda *_: "starting")
     done = gke.finished(gke.pools.update(name=POOL, body={"diskSizeGb": "200"}))
     assert "new nodes have not registered" in done["error"]["message"]
-    assert [group.target_nodes for group in gke.cloud.node_groups() if group.name == "gpu"] == [1]
+    assert gke.group().target_nodes == 1
 
 
 def test_one_operation_at_a_time(gke: Gke) -> None:
     """While a pool is upgraded, GKE changes neither it nor its cluster, but another pool."""
     gke.cluster()
     gke.pool(initialNodeCount=1)
-    recycled = threading.Event()
-    gke.cloud.followed(lambda *_: "done" if recycled.is_set() else "going on")
-    running = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"})
-    name = running.execute()["name"]
+    recycled = gke.recycling()
+    begun = gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}).execute()
     shielded = {"update": {"desiredShieldedNodes": {"enabled": True}}}
     scaling = {"desiredNodePoolId": "gpu", "desiredNodePoolAutoscaling": {"enabled": False}}
     for request in (
@@ -352,17 +365,17 @@ def test_one_operation_at_a_time(gke: Gke) -> None:
         gke.clusters.update(name=CLUSTER, body={"update": scaling}),
         gke.clusters.delete(name=CLUSTER),
     ):
-        message = f"Cluster is running incompatible operation {name}."
+        message = f"Cluster is running incompatible operation {begun['name']}."
         assert refused(request) == (400, "failedPrecondition", message)
-    assert gke.clusters.get(name=CLUSTER).execute()["status"] == "RECONCILING"
+    assert gke.shown()["status"] == "RECONCILING"
     other = {"nodePool": {"name": "gpu-2", "initialNodeCount": 1}}
     gke.finished(gke.pools.create(parent=CLUSTER, body=other))
     scaling["desiredNodePoolId"] = "gpu-2"
     gke.finished(gke.clusters.update(name=CLUSTER, body={"update": scaling}))
     recycled.set()
-    gke.finished(gke.locations.operations().get(name=f"{LOCATION}/operations/{name}"))
+    gke.finished(gke.operation(begun))
     gke.finished(gke.clusters.update(name=CLUSTER, body=shielded))
-    assert gke.clusters.get(name=CLUSTER).execute()["status"] == "RUNNING"
+    assert gke.shown()["status"] == "RUNNING"
 
 
 def test_whoever_changes_a_size_brings_and_takes_nodes(gke: Gke) -> None:
@@ -371,9 +384,8 @@ def test_whoever_changes_a_size_brings_and_takes_nodes(gke: Gke) -> None:
     gke.pool()
 
     def target() -> int:
-        (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
-        assert group.provider_id == "gce://p/us-central1-a/"
-        return group.target_nodes
+        assert gke.group().provider_id == "gce://p/us-central1-a/"
+        return gke.group().target_nodes
 
     assert (gke.size(), target()) == (0, 0)
     gke.finished(gke.pools.setSize(name=POOL, body={"nodeCount": 2}))
@@ -413,13 +425,9 @@ def test_versions_and_images_of_a_location(gke: Gke) -> None:
 def test_v1beta1_has_more_than_v1(gke: Gke) -> None:
     """Each version shows what its document has: the same cluster, fewer fields."""
     beta = gke.client("container", "v1beta1").projects().locations().clusters()
-    body = {"name": "dev", "network": "net", "subnetwork": "nodes", "initialNodeCount": 1}
-    body["clusterTelemetry"] = {"type": "DISABLED"}
-    assert (
-        'Unknown name "clusterTelemetry"'
-        in refused(gke.clusters.create(parent=LOCATION, body={"cluster": body}))[2]
-    )
-    gke.finished(beta.create(parent=LOCATION, body={"cluster": body}))
-    wide, narrow = beta.get(name=CLUSTER).execute(), gke.clusters.get(name=CLUSTER).execute()
+    request = gke.creating(clusterTelemetry={"type": "DISABLED"})
+    assert 'Unknown name "clusterTelemetry"' in refused(request)[2]
+    gke.finished(beta.create(parent=LOCATION, body=json.loads(request.body)))
+    wide, narrow = beta.get(name=CLUSTER).execute(), gke.shown()
     assert set(wide) - set(narrow) == {"clusterTelemetry"}
     assert wide["selfLink"].startswith("https://container.googleapis.com/v1beta1/")

@@ -32,8 +32,7 @@ def test_gke_needs_a_role_on_the_key_of_secrets() -> None:
 
 def test_a_key_that_nobody_describes_is_granted_and_the_report_says_so() -> None:
     """No account is asked in a rehearsal."""
-    stack = GoogleStack()
-    stack.cluster(**ENCRYPTED)
+    stack = GoogleStack.with_cluster(**ENCRYPTED)
     (line,) = stack.cloud.assumptions()
     assert line.startswith("GKE's service agent has roles/cloudkms.cryptoKeyEncrypterDecrypter on")
 

@@ -26,6 +26,7 @@ from gpu_cluster.rehearsal.simulators.google.errors import ApiError
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from gpu_cluster.rehearsal.simulators.stock import Stock
 from tests.unit.plugins.offline_engine import Refused
+from tests.unit.refusals import one_line
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
     CLUSTER,
@@ -207,8 +208,7 @@ def test_bounds_are_per_zone_or_in_total(
     autoscaling: dict[str, int], bounds: tuple[int, int]
 ) -> None:
     """minNodeCount and maxNodeCount count in each zone, the total ones in all together."""
-    zones = ["us-central1-a", "us-central1-b"]
-    group = one_pool(autoscaling=autoscaling, nodeLocations=zones)
+    group = one_pool(autoscaling=autoscaling, nodeLocations=[ZONE, OTHER])
     assert (group.min_nodes, group.max_nodes) == bounds
     assert group.target_nodes == bounds[0]
 
@@ -216,8 +216,7 @@ def test_bounds_are_per_zone_or_in_total(
 def test_initial_nodes_are_per_zone() -> None:
     """Two nodes in each of two zones are four, and a refresh shows two per zone."""
     stack = GoogleStack.with_cluster()
-    zones = ["us-central1-a", "us-central1-b"]
-    stack.pool(initialNodeCount=2, nodeLocations=zones)
+    stack.pool(initialNodeCount=2, nodeLocations=[ZONE, OTHER])
     assert group_of(stack).target_nodes == 4
     outputs = stack.refresh(POOL, "gpu")
     assert outputs is not None
@@ -252,8 +251,7 @@ def test_a_declared_node_count_reverts_the_autoscaler() -> None:
 @pytest.mark.parametrize("metric", ["NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
 def test_the_quota_limits_the_first_nodes(metric: str) -> None:
     """A pool that starts with nodes needs quota at once; one that starts at zero does not."""
-    stack = GoogleStack(quota={metric: 0})
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota={metric: 0})
     stack.pool()
     with pytest.raises(Refused, match=f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: 0.0"):
         stack.pool("second", initialNodeCount=1)
@@ -261,11 +259,9 @@ def test_the_quota_limits_the_first_nodes(metric: str) -> None:
 
 def test_the_autoscaler_ends_a_node_that_the_pool_began_with() -> None:
     """As many nodes in each of two zones are one more than the pool's own minimum."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     scaling = {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}
-    zones = ["us-central1-a", "us-central1-b"]
-    stack.pool(initialNodeCount=1, nodeLocations=zones, autoscaling=scaling)
+    stack.pool(initialNodeCount=1, nodeLocations=[ZONE, OTHER], autoscaling=scaling)
     found = group_of(stack)
     assert (found.min_nodes, found.target_nodes) == (1, 2)
     stack.cloud.release(found.name, "")
@@ -279,8 +275,7 @@ def test_a_rehearsals_quota_suffices_for_its_pools_and_reservations(suffices: bo
     """Two reserved machines of 8 GPUs use up the 16 that a simulated project has by itself; the
     first node of another pool would be one GPU too many."""
     reserved = Reservation(name="mine", type="a3-highgpu-8g", zone="us-central1-a", count=2)
-    stack = GoogleStack(reservations=[reserved], quota_suffices=suffices)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(reservations=[reserved], quota_suffices=suffices)
     if not suffices:
         with pytest.raises(Refused, match="'GPUS_ALL_REGIONS' exceeded"):
             stack.pool(initialNodeCount=1)
@@ -291,8 +286,7 @@ def test_a_rehearsals_quota_suffices_for_its_pools_and_reservations(suffices: bo
 
 def test_the_quota_limits_growth() -> None:
     """The autoscaler's next node is refused where the GPUs of all pools together exceed it."""
-    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 2})
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 2})
     stack.pool()
     stack.pool("second")
     stack.cloud.set_size(group_of(stack).name, 1)
@@ -429,8 +423,7 @@ def test_nodes_take_addresses_of_the_cluster_s_ranges(
 
 def test_spot_nodes_have_a_quota_of_their_own() -> None:
     """Spot GPUs count against the preemptible metric, and their nodes say so."""
-    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 0})
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 0})
     stack.pool(nodeConfig=t4(spot=True), initialNodeCount=1)
     group = group_of(stack)
     assert group.spot
@@ -523,10 +516,8 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     """What GKE refuses is one line with the reason, and no pool is left."""
     stack = GoogleStack.with_cluster()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match=one_line(reason)):
         stack.pool(**changes)
-    assert reason in str(refused.value)
-    assert "\n" not in str(refused.value)
     assert stack.cloud.node_groups() == []
 
 
@@ -551,8 +542,7 @@ def test_a_queued_pool_starts_all_nodes_of_a_request_or_none() -> None:
 def scarce() -> GoogleStack:
     """A queued pool in two zones, each of which has two machines."""
     rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=2) for zone in (ZONE, OTHER)]
-    stack = GoogleStack(quota_suffices=True, stock=rows)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota_suffices=True, stock=rows)
     stack.pool(**QUEUED, nodeLocations=[ZONE, OTHER])
     return stack
 
@@ -619,8 +609,7 @@ def test_a_pool_of_two_zones_grows_where_machines_are(
 ) -> None:
     """In both zones if it can, and in none in which its pods cannot run."""
     rows = [Stock(machine_type="n1-standard-4", zone=zone, nodes=n) for zone, n in stock.items()]
-    stack = GoogleStack(quota_suffices=True, stock=rows)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota_suffices=True, stock=rows)
     scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}
     stack.pool(autoscaling=scaling, initialNodeCount=0, nodeLocations=[ZONE, OTHER])
     group, log = group_of(stack), EventLog()
@@ -735,13 +724,11 @@ def test_each_setting_that_updates_a_pool_has_a_row() -> None:
 
 def test_an_update_that_outlasts_the_provider_fails() -> None:
     """Twenty nodes, one after the other, take more than the two hours that it waits by itself."""
-    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
     settings = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
     many = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 20}, **settings}
     stack.pool(**many)
-    (name,) = (group.name for group in stack.cloud.node_groups() if "gpu" in group.name)
-    stack.cloud.set_size(name, 20)
+    stack.cloud.set_size(group_of(stack).name, 20)
     larger = pool(nodeConfig=t4(diskSizeGb=200), **many)
     with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
         stack.up(POOL, "gpu", larger)
@@ -758,12 +745,10 @@ def test_an_update_waits_for_the_operation_before_it() -> None:
         if request[0] == "PUT":
             updates.append(ended.is_set())
 
-    stack = GoogleStack(seen=seen)
-    stack.cluster()
+    stack = GoogleStack.with_cluster(seen=seen)
     stack.pool()
-    (name,) = (group.name for group in stack.cloud.node_groups() if "gpu" in group.name)
-    target = f"projects/p/locations/us-central1-a/clusters/dev/nodePools/{name}"
     scope = "projects/p/locations/us-central1-a"
+    target = f"{scope}/clusters/dev/nodePools/{group_of(stack).name}"
     stack.cloud.operations.begin("container", scope, "UPGRADE_NODES", target, work=ended.wait)
     threading.Timer(0.3, ended.set).start()
     updates.clear()
@@ -774,8 +759,7 @@ def test_an_update_waits_for_the_operation_before_it() -> None:
 
 def test_an_update_after_a_failed_one_counts_its_own_time() -> None:
     """The first one recreates twenty nodes and fails at the size; the next one recreates none."""
-    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 20, "GPUS_ALL_REGIONS": 20})
-    stack.cluster()
+    stack = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 20, "GPUS_ALL_REGIONS": 20})
     many = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}, "autoscaling": None}
     stack.pool(nodeCount=20, initialNodeCount=None, **many)
     larger = pool(nodeConfig=t4(diskSizeGb=200), initialNodeCount=None, **many)

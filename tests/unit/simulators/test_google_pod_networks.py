@@ -27,8 +27,7 @@ def networked(
     **changes: Any,
 ) -> GoogleStack:
     """A cluster, and a pool of this machine type with interfaces in networks of their own."""
-    stack = GoogleStack()
-    stack.cluster(**within)
+    stack = GoogleStack.with_cluster(**within)
     configs = []
     for number in range(interfaces):
         name = f"n{number}"

@@ -24,8 +24,7 @@ def given(machine: str = "a3-ultragpu-8g", labels: Any = DRANET, **changes: Any)
 
 def made(cluster: dict[str, Any], changes: dict[str, Any]) -> GoogleStack:
     """A cluster with the pool."""
-    stack = GoogleStack()
-    stack.cluster(**cluster)
+    stack = GoogleStack.with_cluster(**cluster)
     stack.pool(**changes)
     return stack
 

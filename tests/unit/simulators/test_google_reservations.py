@@ -12,7 +12,7 @@ from gpu_cluster.rehearsal.simulators.google.container.reserved import used_of
 from gpu_cluster.rehearsal.simulators.google.container.tokens import NODE_POOL
 from gpu_cluster.rehearsal.simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import GoogleStack, t4
+from tests.unit.simulators.google_stack import AUTOPILOT, GoogleStack, t4
 
 T4 = {"type": "n1-standard-4", "zone": "us-central1-a", "accelerator": "nvidia-tesla-t4", "gpus": 1}
 MINE = Reservation(name="mine", count=2, **T4)
@@ -23,9 +23,9 @@ HIDDEN = Reservation(name="projects/owner/reservations/hidden", count=1, shared_
 
 
 def stack(*reservations: Reservation) -> GoogleStack:
-    made = GoogleStack({"NVIDIA_T4_GPUS": 0}, reservations=reservations or (MINE, THEIRS, HIDDEN))
-    made.cluster()
-    return made
+    return GoogleStack.with_cluster(
+        quota={"NVIDIA_T4_GPUS": 0}, reservations=reservations or (MINE, THEIRS, HIDDEN)
+    )
 
 
 def out_of(path: str, **config: Any) -> dict[str, Any]:
@@ -119,8 +119,7 @@ def test_two_pools_share_a_reservation() -> None:
 
 def test_what_is_reserved_counts_against_the_quota() -> None:
     """Whether it runs or not, and once: other pools get what is left."""
-    made = GoogleStack({"NVIDIA_T4_GPUS": 3}, reservations=[MINE, THEIRS])
-    made.cluster()
+    made = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 3}, reservations=[MINE, THEIRS])
     made.pool(nodeConfig=out_of("mine"), initialNodeCount=2)
     made.pool("other", initialNodeCount=1)
     with pytest.raises(Refused, match=r"Limit: 3.0 in region us-central1, needed: 4.0"):
@@ -129,8 +128,7 @@ def test_what_is_reserved_counts_against_the_quota() -> None:
 
 def test_nodes_that_boot_count_against_the_quota() -> None:
     """Their machines are there, although the cluster does not see them yet."""
-    made = GoogleStack({"NVIDIA_T4_GPUS": 1})
-    made.cluster()
+    made = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 1})
     made.pool(initialNodeCount=1)
     for pool in made.cloud.of(NODE_POOL):
         pool.state["status"] = "PROVISIONING"
@@ -152,9 +150,8 @@ BLOCK = SHARED | {"cloud.google.com/reservation-blocks": "b1"}
 
 def autopilot(*selectors: dict[str, str], reservations: tuple[Reservation, ...]) -> GoogleStack:
     """An Autopilot cluster whose pods have these node selectors."""
-    made = GoogleStack({"NVIDIA_T4_GPUS": 0}, reservations=reservations)
-    made.cluster(location="us-central1", enableAutopilot=True, removeDefaultNodePool=None,
-                 initialNodeCount=None)  # fmt: skip
+    quota = {"NVIDIA_T4_GPUS": 0}
+    made = GoogleStack.with_cluster(quota=quota, reservations=reservations, **AUTOPILOT)
     made.cloud.asked(selectors)
     return made
 

@@ -1,6 +1,7 @@
 """Networks that were there before the stack: what GKE demands of them, in GKE's words."""
 
 import ipaddress
+import re
 from typing import Any
 
 import pytest
@@ -78,9 +79,8 @@ def test_a_cluster_stands_in_a_network_of_the_host_project() -> None:
 )  # fmt: skip
 def test_each_thing_that_the_network_team_must_grant(missing: Missing, says: str) -> None:
     """What it did not is refused with the words of GKE."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match=re.escape(says)):
         SharedStack(missing).up_cluster()
-    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,8 @@ def test_each_thing_that_the_network_team_must_grant(missing: Missing, says: str
 )  # fmt: skip
 def test_a_subnetwork_or_range_that_is_not_there(changes: dict[str, Any], says: str) -> None:
     """Another region has no such subnetwork, and a subnetwork only its own ranges."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match=re.escape(says)):
         SharedStack().up_cluster(**changes)
-    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize("out", ["nat", "google", "firewall"])

@@ -7,7 +7,7 @@ import pytest
 from gpu_cluster.rehearsal.simulators.cloud import GpuSharing, NodeGroup
 from gpu_cluster.rehearsal.simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import GoogleStack, t4
+from tests.unit.simulators.google_stack import AUTOPILOT, GoogleStack, t4
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 STRATEGY = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -97,9 +97,7 @@ def test_autopilot_shares_what_a_pod_selects(
 
 def test_autopilot_makes_shapes_for_the_pods_that_ask() -> None:
     """Shared shapes are there once a pod selected them, beside those of whole GPUs."""
-    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 1})
-    stack.cluster(location="us-central1", enableAutopilot=True, removeDefaultNodePool=None,
-                  initialNodeCount=None)  # fmt: skip
+    stack = GoogleStack.with_cluster(quota={"NVIDIA_T4_GPUS": 1}, **AUTOPILOT)
     before = {group.name for group in stack.cloud.node_groups()}
     stack.cloud.asked([T4, T4 | {CLIENTS: "4"}, A100 | {PARTITION: "1g.5gb", CLIENTS: "2"}])
     groups = {group.name: group for group in stack.cloud.node_groups()}

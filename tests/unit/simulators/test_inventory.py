@@ -28,6 +28,7 @@ from gpu_cluster.stacks.definition.files import EXAMPLES, ROOT
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.definition.settings import config_in, settings_of
 from quality.faults.changes import STACKS as MORE
+from tests.unit.refusals import one_line
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 """Test -> its cases."""
@@ -116,12 +117,11 @@ def test_an_inventory_says_what_others_have_installed(tmp_path: Path) -> None:
     assert machines("lab", None, tmp_path)[0] == [MACHINE]
     for wrong, says in (
         ({"controllers": ["volcano"]}, "is not a list of these: kueue, jobset"),
-        ({"controller": []}, ".controller: is not known; allowed: machines, controllers, gpuOp"),
+        ({"controller": []}, "controller: is not known; allowed: machines, controllers, gpuOp"),
     ):
         (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"machines": [MACHINE], **wrong}))
-        with pytest.raises(StackError) as refused:
+        with pytest.raises(StackError, match=one_line(says)):
             controllers("lab", tmp_path)
-        assert says.lstrip(".") in str(refused.value)
 
 
 @pytest.mark.parametrize("described", [{}, {"machines": [MACHINE | {"gpus": 4}]}])
@@ -152,11 +152,8 @@ def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> 
 @pytest.mark.parametrize(("found", "says"), TABLE["test_a_wrong_inventory_is_one_line"])
 def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
     """The line names the file and what in it is wrong."""
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=one_line(says, "inventories/lab.yaml")):
         checked_machines("lab", found)
-    assert str(refused.value).startswith("inventories/lab.yaml")
-    assert says in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_an_inventory_that_is_no_yaml_is_one_line(tmp_path: Path) -> None:
@@ -205,11 +202,9 @@ def test_an_inventory_has_the_security_groups_that_the_stack_names(tmp_path: Pat
     one = settings("prod", cluster=existing, gpuPools=pools, workloads={})
     described = row() | {"cluster": {"securityGroups": ["sg-0aaaaaaaaaaaaaaa1"]}}
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump(described))
-    with pytest.raises(StackError) as refused:
+    says = "cluster.securityGroups: does not describe sg-0123456789abcdef0 of cluster.network."
+    with pytest.raises(StackError, match=one_line(says)):
         eks_cluster("prod", one, tmp_path)
-    assert "cluster.securityGroups: does not describe sg-0123456789abcdef0 of cluster.network." in (
-        str(refused.value)
-    )
     described["cluster"] = {"securityGroups": ["sg-0123456789abcdef0"]}
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump(described))
     cluster, _ = eks_cluster("prod", one, tmp_path)
@@ -244,11 +239,8 @@ def row(**changes: Any) -> dict[str, Any]:
 def test_a_wrong_description_of_a_vpc_is_one_line(tmp_path: Path, found: Any, says: str) -> None:
     """The line names the file, the subnet and the key."""
     (tmp_path / "prod.yaml").write_text(yaml.safe_dump(found))
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=one_line(says, "inventories/prod.yaml")):
         network("prod", settings("prod"), tmp_path)
-    assert str(refused.value).startswith("inventories/prod.yaml")
-    assert says in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 SHARED = {
@@ -314,11 +306,8 @@ def test_a_wrong_description_of_subnetworks_is_one_line(
 ) -> None:
     """The line names the file, the subnetwork and the key."""
     (tmp_path / "shared.yaml").write_text(yaml.safe_dump(found))
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=one_line(says, "inventories/shared.yaml")):
         networks("shared", shared(), tmp_path)
-    assert str(refused.value).startswith("inventories/shared.yaml")
-    assert says in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
@@ -344,7 +333,7 @@ def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
     ("described", "says"),
     [
         ({}, None),
-        ({"controllers": []}, ".controllers: platform has no Karpenter here, which cluster."),
+        ({"controllers": []}, "controllers: platform has no Karpenter here, which cluster."),
         ({"cluster": {"karpenterNodeRole": "Other"}}, "karpenterNodeRole: is Other, and cluster."),
     ],
 )
@@ -362,11 +351,10 @@ def test_the_owner_of_a_cluster_runs_the_karpenter_that_the_stack_expects(
         assert cluster is not None
         assert (cluster.karpenter_node_role, notes) == ("KarpenterNodeRole-platform", [])
         return
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=one_line(says)):
         check_karpenter(
             "on-eks-karpenter", eks_cluster("on-eks-karpenter", given, tmp_path)[0], tmp_path
         )
-    assert says.removeprefix(".") in str(refused.value)
 
 
 def test_nodes_become_an_inventory() -> None:

@@ -1,5 +1,6 @@
 """Machines that a rehearsed cloud runs out of, as an inventory lists them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,8 @@ def test_what_would_never_run_out_is_refused(
         return stock("prod", tmp_path, ways=["spot"], machines=machines, machine="instanceType")
 
     assert read(good) == [Stock(machine_type="g6.xlarge")]
-    with pytest.raises(StackError) as refused:
+    with pytest.raises(StackError, match=re.escape(says)):
         read(good | row)
-    assert says in str(refused.value)
 
 
 def test_the_machine_types_are_those_of_every_pool() -> None:
