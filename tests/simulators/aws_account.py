@@ -59,14 +59,18 @@ class Account:
     def __getattr__(self, service: str) -> Any:
         """A boto3 client over HTTP: `account.eks`."""
         if service not in self.clients:
-            self.clients[service] = boto3.client(
-                service.replace("_", "-"),  # type: ignore[call-overload]
-                region_name="us-east-1",
-                endpoint_url=self.cloud.endpoint,
-                aws_access_key_id="anybody",
-                aws_secret_access_key="anything",
-            )
+            self.clients[service] = self.client(service.replace("_", "-"), "anybody")
         return self.clients[service]
+
+    def client(self, service: str, key: str) -> Any:
+        """That of whoever has this access key."""
+        return boto3.client(
+            service,  # type: ignore[call-overload]
+            region_name="us-east-1",
+            endpoint_url=self.cloud.endpoint,
+            aws_access_key_id=key,
+            aws_secret_access_key="anything",
+        )
 
     def network(self) -> None:
         """A VPC with two public subnets."""
@@ -131,9 +135,9 @@ class Account:
 
 
 @contextmanager
-def account(reservations: Sequence[Reservation] = ()) -> Iterator[Account]:
-    """An account with nothing but reservations, which ends with it."""
-    made = Account(reservations)
+def account(reservations: Sequence[Reservation] = (), **existing: Any) -> Iterator[Account]:
+    """An account with reservations and what else exists before, which ends with it."""
+    made = Account(reservations, **existing)
     try:
         yield made
     finally:

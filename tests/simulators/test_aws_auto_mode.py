@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
@@ -123,14 +122,7 @@ def test_auto_mode_launches_with_the_role_of_the_cluster(ml: Account) -> None:
     """Which AWS's policy lets it do with its own tags, and not with a user's."""
     mode = ml.cloud.auto_mode()
     assert mode is not None
-    key = mode.environment["AWS_ACCESS_KEY_ID"]
-    ec2 = boto3.client(
-        "ec2",
-        region_name="us-east-1",
-        endpoint_url=ml.cloud.endpoint,
-        aws_access_key_id=key,
-        aws_secret_access_key="simulated",
-    )
+    ec2 = ml.client("ec2", mode.environment["AWS_ACCESS_KEY_ID"])
     own = {
         "eks:eks-cluster-name": "ml",
         "karpenter.sh/nodepool": "train",
@@ -277,13 +269,7 @@ def test_a_cluster_ends_with_what_auto_mode_launched(ml: Account) -> None:
     """Launch templates and instance profiles; and EKS gives no instance an unknown role."""
     mode = ml.cloud.auto_mode()
     assert mode is not None
-    iam = boto3.client(
-        "iam",
-        region_name="us-east-1",
-        endpoint_url=ml.cloud.endpoint,
-        aws_access_key_id=mode.environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key="simulated",
-    )
+    iam = ml.client("iam", mode.environment["AWS_ACCESS_KEY_ID"])
     iam.create_instance_profile(InstanceProfileName="ml_1", Path="/karpenter/us-east-1/ml/1/")
     with pytest.raises(ClientError, match="Role pods is unauthorized to join nodes"):
         iam.add_role_to_instance_profile(InstanceProfileName="ml_1", RoleName="pods")

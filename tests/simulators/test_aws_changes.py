@@ -61,7 +61,6 @@ def test_an_addon_shows_the_associations_that_it_has(ml: Account) -> None:
     assert (addon["status"], addon["podIdentityAssociations"]) == ("DEGRADED", [])
     (issue,) = addon["health"]["issues"]
     assert "service account ebs-csi-controller-sa, which has no role" in issue["message"]
-    ml.eks.delete_addon(**ask)
 
 
 def test_the_role_of_the_cni_is_changed_under_running_nodes(ml: Account) -> None:

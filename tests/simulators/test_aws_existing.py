@@ -15,7 +15,7 @@ from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network, objects
 from gpu_cluster.stacks.capacity import aws_existing, conflicts, eks, stack_capacity
 from gpu_cluster.stacks.definition.names import StackError
-from tests.simulators.aws_account import Account
+from tests.simulators.aws_account import Account, account
 from tests.unit.components.test_settings import changed
 
 CLUSTER, POOL = "gpu-cluster:cluster", ["gpu-cluster:gpuPools", "train-gpu"]
@@ -31,12 +31,9 @@ def made() -> Iterator[Account]:
     """The account of the sample, with the cluster of its inventory."""
     own = read()
     vpc, cluster = network("on-eks", own)[0], eks_cluster("on-eks", own)[0]
-    account = Account(existing=vpc, cluster=cluster)
-    account.cloud.open("us-east-1")
-    try:
-        yield account
-    finally:
-        account.cloud.close()
+    with account(existing=vpc, cluster=cluster) as found:
+        found.cloud.open("us-east-1")
+        yield found
 
 
 def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
@@ -56,9 +53,9 @@ def test_it_is_as_terraform_aws_eks_makes_it(made: Account) -> None:
     assert made.cloud.list_resources() == []
 
 
-def found(account: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
+def found(made: Account, *changes: list[Any], owner: str = "gpu-cluster/on-eks") -> list[Any]:
     """Key and reason of each finding."""
-    lines = aws_existing.cluster_findings(account.eks, account.ec2, read(*changes), owner)
+    lines = aws_existing.cluster_findings(made.eks, made.ec2, read(*changes), owner)
     return [(line.about, line.reason) for line in lines]
 
 
@@ -174,24 +171,21 @@ def test_a_pool_of_another_stack_keeps_its_name(made: Account) -> None:
     assert made.cloud.list_resources() == []
 
 
-def test_a_team_needs_somebody_in_its_group(made: Account) -> None:
+def test_a_team_needs_somebody_in_its_group(made: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """If access entries alone say who is; the owner's entry with the group is found."""
     team = {"members": ["group:research"], "gpus": {"train-gpu": 1}}
     changes = ["gpu-cluster:teams", {"research": team}]
     assert found(made, changes) == []
     row = made.cloud.account.clusters["platform"].row["accessConfig"]
-    before, row["authenticationMode"] = row["authenticationMode"], "API"
-    try:
-        ((about, reason),) = found(made, changes)
-        assert about == "teams.research.members"
-        assert "has the Kubernetes group research, so that nobody is in it; ask its owner" in reason
-        role = "arn:aws:iam::123456789012:role/platform-cluster"
-        entry = {"clusterName": "platform", "principalArn": role}
-        made.eks.create_access_entry(**entry, kubernetesGroups=["research"])
-        assert found(made, changes) == []
-        made.eks.delete_access_entry(**entry)
-    finally:
-        row["authenticationMode"] = before
+    monkeypatch.setitem(row, "authenticationMode", "API")
+    ((about, reason),) = found(made, changes)
+    assert about == "teams.research.members"
+    assert "has the Kubernetes group research, so that nobody is in it; ask its owner" in reason
+    role = "arn:aws:iam::123456789012:role/platform-cluster"
+    entry = {"clusterName": "platform", "principalArn": role}
+    made.eks.create_access_entry(**entry, kubernetesGroups=["research"])
+    assert found(made, changes) == []
+    made.eks.delete_access_entry(**entry)
 
 
 def test_aws_auth_is_read_if_eks_reads_it(made: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +239,7 @@ def test_a_member_with_an_entry_of_somebody_else_is_found(made: Account) -> None
     ],
 )
 def test_a_refused_call_hides_no_other_finding(
-    made: Account, service: str, call: str, about: str
+    made: Account, service: str, call: str, about: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a separate finding, which names the missing permission."""
 
@@ -259,14 +253,13 @@ def test_a_refused_call_hides_no_other_finding(
         ["gpu-cluster:teams", {"research": {"members": ["group:r"], "gpus": {"train-gpu": 1}}}],
     ]  # fmt: skip
     row = made.cloud.account.clusters["platform"].row["accessConfig"]
-    before, row["authenticationMode"] = row["authenticationMode"], "API"
+    monkeypatch.setitem(row, "authenticationMode", "API")
     events = (made.eks if service == "eks" else made.ec2).meta.events
     events.register(f"before-call.{service}.{call}", refuse)
     try:
         said = dict(found(made, *changes))
     finally:
         events.unregister(f"before-call.{service}.{call}", refuse)
-        row["authenticationMode"] = before
     assert said[about].endswith(
         f"not allowed to look: AccessDeniedException no; allow {service}:{call}"
     )

@@ -8,7 +8,7 @@ import yaml
 from gpu_cluster.rehearsal.existing import inventory_eks
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, eks_cluster, network
 from gpu_cluster.stacks.capacity import aws_existing
-from tests.simulators.aws_account import Account
+from tests.simulators.aws_account import account
 from tests.simulators.test_aws_existing import CLUSTER, POOL, read
 
 
@@ -23,12 +23,10 @@ def test_auto_mode_is_written_as_it_was_described(
     (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(written))
     own = read([CLUSTER, "scaler", "auto-mode"], [*POOL, "nodeRepair", None])
     cluster, _ = eks_cluster("on-eks", own, tmp_path)
-    account = Account(existing=network("on-eks", own, tmp_path)[0], cluster=cluster)
-    account.cloud.open("us-east-1")
-    try:
-        found, _ = inventory_eks.read_inventory(own, "gpu-cluster/on-eks", account.cloud.endpoint)
+    vpc, _ = network("on-eks", own, tmp_path)
+    with account(existing=vpc, cluster=cluster) as made:
+        made.cloud.open("us-east-1")
+        found, _ = inventory_eks.read_inventory(own, "gpu-cluster/on-eks", made.cloud.endpoint)
         assert found["cluster"]["autoMode"] == ["general-purpose"]
-        lines = aws_existing.cluster_findings(account.eks, account.ec2, own, "gpu-cluster/on-eks")
+        lines = aws_existing.cluster_findings(made.eks, made.ec2, own, "gpu-cluster/on-eks")
         assert list(lines) == []
-    finally:
-        account.cloud.close()

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
@@ -283,17 +282,16 @@ def test_a_full_zone_is_passed_over(ml: Account, template: dict[str, Any]) -> No
     assert group(ml).refused == ""
 
 
-def test_a_full_subnet_is_passed_over(ml: Account, template: dict[str, Any]) -> None:
+def test_a_full_subnet_is_passed_over(
+    ml: Account, template: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A /28 has 11 addresses, of which a node's first interface takes 10."""
     (subnet,) = subnets(ml.cloud.account, ml.subnets[:1])
-    block, subnet.cidr_block = subnet.cidr_block, "10.0.0.0/28"
+    monkeypatch.setattr(subnet, "cidr_block", "10.0.0.0/28")
     answers = []
-    try:
-        for _ in range(3):
-            answers.append(fleet(ml, template))
-            ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
-    finally:
-        subnet.cidr_block = block
+    for _ in range(3):
+        answers.append(fleet(ml, template))
+        ml.ec2.delete_launch_template(LaunchTemplateName=TEMPLATE)
     assert [zone_of(answer)[-1] for answer in answers] == ["a", "a", "b"]
     codes = [error["ErrorCode"] for error in answers[2]["Errors"]]
     assert codes == ["InsufficientFreeAddressesInSubnet"]
@@ -420,13 +418,9 @@ def test_a_pods_calls_are_judged_by_its_role(ml: Account, template: dict[str, An
         ml.cloud.pod_environment("kube-system", "karpenter", 2e9)
     ml.eks.create_addon(clusterName="ml", addonName="eks-pod-identity-agent")
     environment = ml.cloud.pod_environment("kube-system", "karpenter", 2e9)
-    ec2 = boto3.client(
-        "ec2",
-        region_name=environment["AWS_REGION"],
-        endpoint_url=environment["AWS_ENDPOINT_URL"],
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-    )
+    assert environment["AWS_REGION"] == "us-east-1"
+    assert environment["AWS_ENDPOINT_URL"] == ml.cloud.endpoint
+    ec2 = ml.client("ec2", environment["AWS_ACCESS_KEY_ID"])
     with pytest.raises(ClientError, match=r"UnauthorizedOperation.*ec2:CreateLaunchTemplate"):
         fleet(ml, template, client=ec2)
     assert "may not do ec2:CreateLaunchTemplate on" in group(ml).unscaled
@@ -470,14 +464,7 @@ def test_every_line_of_karpenters_policy_is_needed(
     ml.eks.create_pod_identity_association(
         clusterName="ml", namespace="kube-system", serviceAccount="karpenter", roleArn=role("pods")
     )
-
-    def client(service: str) -> Any:
-        return boto3.client(
-            service, "us-east-1", endpoint_url=ml.cloud.endpoint,  # type: ignore[call-overload]
-            aws_access_key_id=key, aws_secret_access_key="x",
-        )  # fmt: skip
-
-    ec2, sqs, iam = client("ec2"), client("sqs"), client("iam")
+    ec2, sqs, iam = (ml.client(service, key) for service in ("ec2", "sqs", "iam"))
     ebs = {"VolumeSize": 20, "Encrypted": True, "KmsKeyId": KEY, "SnapshotId": "snap-1"}
     launched = tags(**{"network-interface": OWNED, "spot-instances-request": OWNED})
     data = template | {
@@ -502,9 +489,10 @@ def test_every_line_of_karpenters_policy_is_needed(
         "spot_price_history", "subnets",
     ):  # fmt: skip
         getattr(ec2, f"describe_{call}")()
-    client("ssm").get_parameter(Name=AL2023.format("1.36", "x86_64", "nvidia", "recommended"))
-    client("pricing").get_products(ServiceCode="AmazonEC2")
-    client("eks").describe_cluster(name="ml")
+    path = AL2023.format("1.36", "x86_64", "nvidia", "recommended")
+    ml.client("ssm", key).get_parameter(Name=path)
+    ml.client("pricing", key).get_products(ServiceCode="AmazonEC2")
+    ml.client("eks", key).describe_cluster(name="ml")
     iam.list_instance_profiles()
     iam.get_instance_profile(InstanceProfileName="nodes")
     ml.sqs.create_queue(QueueName="news")

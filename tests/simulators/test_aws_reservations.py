@@ -123,11 +123,8 @@ def test_nodes_come_out_of_the_reservation_and_nowhere_else(ml: Account) -> None
 def test_the_quota_is_no_matter_for_what_is_reserved(ml: Account) -> None:
     """It was counted when it was reserved."""
     ml.faults.quota["G_VT"] = 0
-    try:
-        group(ml, "one", "cr-00000001")
-        ml.cloud.set_size("one", 1)
-    finally:
-        del ml.faults.quota["G_VT"]
+    group(ml, "one", "cr-00000001")
+    ml.cloud.set_size("one", 1)
 
 
 @pytest.mark.parametrize(
@@ -207,53 +204,47 @@ def test_what_is_sold_out_does_not_start_and_what_is_reserved_does(ml: Account) 
     ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
     group(ml, "one", "cr-00000001")
     ml.faults.no_capacity.append("g4dn.xlarge/us-east-1a/*")
-    try:
-        with pytest.raises(RefusedError, match=r"InsufficientInstanceCapacity - There is no Spot"):
-            ml.cloud.set_size("spot", 1)
-        ml.cloud.set_size("one", 1)
-        name = ml.described("spot")["resources"]["autoScalingGroups"][0]["name"]
-        ml.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
-        found = ml.autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
-        assert found["Activities"][0]["StatusCode"] == "Failed"
-        ml.group("wide", capacityType="SPOT")  # in another zone too
-        ml.cloud.set_size("wide", 1)
-    finally:
-        ml.faults.no_capacity.clear()
+    with pytest.raises(RefusedError, match=r"InsufficientInstanceCapacity - There is no Spot"):
+        ml.cloud.set_size("spot", 1)
+    ml.cloud.set_size("one", 1)
+    name = ml.described("spot")["resources"]["autoScalingGroups"][0]["name"]
+    ml.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
+    found = ml.autoscaling.describe_scaling_activities(AutoScalingGroupName=name)
+    assert found["Activities"][0]["StatusCode"] == "Failed"
+    ml.group("wide", capacityType="SPOT")  # in another zone too
+    ml.cloud.set_size("wide", 1)
 
 
 @pytest.mark.parametrize(("pods", "most"), [("{}", 3), ('{"env":{"WARM_IP_TARGET":"1"}}', 27)])
-def test_a_full_subnet_starts_no_node(ml: Account, pods: str, most: int) -> None:
+def test_a_full_subnet_starts_no_node(
+    ml: Account, pods: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A g4dn.xlarge has the 10 addresses of its first interface, of 27 in a /27; one if the
     vpc-cni is told how many to keep."""
     (subnet,) = subnets(ml.cloud.account, ml.subnets[:1])
-    block, subnet.cidr_block = subnet.cidr_block, "10.0.0.0/27"
+    monkeypatch.setattr(subnet, "cidr_block", "10.0.0.0/27")
     addons = ml.cloud.account.clusters["ml"].addons
-    addons["vpc-cni"] = {"configurationValues": pods}
-    try:
-        ml.group("small", subnets=ml.subnets[:1], scalingConfig=SIZES)
-        with pytest.raises(RefusedError, match=r"InsufficientFreeAddressesInSubnet - There are"):
-            ml.cloud.set_size("small", most + 1)
-        ml.cloud.set_size("small", most)
-    finally:
-        subnet.cidr_block = block
-        del addons["vpc-cni"]
+    monkeypatch.setitem(addons, "vpc-cni", {"configurationValues": pods})
+    ml.group("small", subnets=ml.subnets[:1], scalingConfig=SIZES)
+    with pytest.raises(RefusedError, match=r"InsufficientFreeAddressesInSubnet - There are"):
+        ml.cloud.set_size("small", most + 1)
+    ml.cloud.set_size("small", most)
 
 
-def test_a_stock_has_only_so_many_until_it_returns(ml: Account) -> None:
+def test_a_stock_has_only_so_many_until_it_returns(
+    ml: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Requests for more are refused until some time after the last refusal."""
     back = threading.Event()
     row = Stock(
         machine_type="g4dn.xlarge", zone="us-east-1a", capacity_type="spot", nodes=1, returns=0.3
     )
-    ml.cloud.account.stock, before = Stocks([row]), ml.cloud.account.stock
+    monkeypatch.setattr(ml.cloud.account, "stock", Stocks([row]))
     ml.cloud.account.stock.on_return(back.set)
-    try:
-        ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
-        ml.cloud.set_size("spot", 1)
-        assert not ml.cloud.account.stock.restocking
-        with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
-            ml.cloud.set_size("spot", 2)
-        assert back.wait(10)
+    ml.group("spot", capacityType="SPOT", subnets=ml.subnets[:1])
+    ml.cloud.set_size("spot", 1)
+    assert not ml.cloud.account.stock.restocking
+    with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
         ml.cloud.set_size("spot", 2)
-    finally:
-        ml.cloud.account.stock = before
+    assert back.wait(10)
+    ml.cloud.set_size("spot", 2)

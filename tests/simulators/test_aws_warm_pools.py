@@ -135,32 +135,26 @@ def test_nothing_is_left_of_a_warm_pool(ml: Account) -> None:
 def test_stopped_instances_count_against_no_quota(ml: Account, state: str, others: int) -> None:
     """Running ones do: 12 vCPUs are three instances, and what waits is filled as far as they go."""
     ml.faults.quota["G_VT"] = 12
-    try:
-        asg = group(ml, STOPPED | {"poolState": state})
-        ml.group("other")
-        ml.cloud.set_size("other", others)
-        resize(ml, asg, 1)
-        if state == "RUNNING":
-            with pytest.raises(RefusedError, match="VcpuLimitExceeded"):
-                ml.cloud.set_size("other", 2)
-        assert len(nodes(ml, asg)) == 1
-        assert [*warm(ml, asg).values()] == [f"Warmed:{state.title()}"]
-    finally:
-        del ml.faults.quota["G_VT"]
+    asg = group(ml, STOPPED | {"poolState": state})
+    ml.group("other")
+    ml.cloud.set_size("other", others)
+    resize(ml, asg, 1)
+    if state == "RUNNING":
+        with pytest.raises(RefusedError, match="VcpuLimitExceeded"):
+            ml.cloud.set_size("other", 2)
+    assert len(nodes(ml, asg)) == 1
+    assert [*warm(ml, asg).values()] == [f"Warmed:{state.title()}"]
 
 
-def test_a_stopped_instance_holds_no_machine(ml: Account) -> None:
+def test_a_stopped_instance_holds_no_machine(ml: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     """EC2 may have none left when it is to start."""
-    before = ml.cloud.account.stock
-    ml.cloud.account.stock = Stocks([Stock(machine_type="g4dn.xlarge", nodes=1)])
-    try:
-        group(ml, STOPPED | {"maxGroupPreparedCapacity": 1})
-        ml.group("other")
-        ml.cloud.set_size("other", 1)
-        with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
-            ml.cloud.set_size("train-gpu", 1)
-    finally:
-        ml.cloud.account.stock = before
+    stock = Stocks([Stock(machine_type="g4dn.xlarge", nodes=1)])
+    monkeypatch.setattr(ml.cloud.account, "stock", stock)
+    group(ml, STOPPED | {"maxGroupPreparedCapacity": 1})
+    ml.group("other")
+    ml.cloud.set_size("other", 1)
+    with pytest.raises(RefusedError, match="InsufficientInstanceCapacity"):
+        ml.cloud.set_size("train-gpu", 1)
 
 
 def test_other_warm_instances_boot_when_nodes_are_recycled(ml: Account) -> None:

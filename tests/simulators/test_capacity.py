@@ -13,7 +13,7 @@ from gpu_cluster.rehearsal.simulators.google import Existing, GoogleCloud, serve
 from gpu_cluster.rehearsal.simulators.inventory import network
 from gpu_cluster.rehearsal.simulators.reservations import Reservation, reservations
 from gpu_cluster.stacks.definition.files import INSTEAD
-from tests.simulators.aws_account import Account
+from tests.simulators.aws_account import account
 from tests.unit.plugins.offline_engine import Plane
 from tests.unit.simulators.test_inventory import STACKS, settings
 
@@ -44,11 +44,8 @@ def of(stack: str) -> list[Reservation]:
 
 def prod(changed: list[Reservation], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[Any]]:
     existing, _ = network("prod", settings("prod"), INVENTORIES)
-    made = Account(changed, existing=existing)
-    try:
+    with account(changed, existing=existing) as made:
         return asked("prod", made.cloud.endpoint, capsys)
-    finally:
-        made.cloud.close()
 
 
 def test_a_block_and_a_reservation_of_ec2_are_enough(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,8 @@
 it before a stack's first update."""
 
 import re
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +48,8 @@ class Made:
         existing = Existing(networks=networks("on-gke", own)[0])
         self.cloud = GoogleCloud(control_plane=Plane(), existing=existing)
         self.cloud.open(replace(cluster, **given))
-        self.api = serve_api(self.cloud)
+        self.api = api = serve_api(self.cloud)
+        weakref.finalize(self, api.stop)
         (self.row,) = self.cloud.of(CLUSTERS)
 
     def found(self, *changes: list[Any], owner: str = "gpu-cluster/on-gke") -> dict[str, str]:
@@ -64,12 +66,8 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Made]:
-    there = Made()
-    try:
-        yield there
-    finally:
-        there.api.stop()
+def made() -> Made:
+    return Made()
 
 
 def test_it_is_as_the_terraform_module_makes_it(made: Made) -> None:
@@ -163,10 +161,7 @@ def test_limits_and_taints_of_node_pools_are_read() -> None:
         "autoscaling": {"totalMinNodeCount": 4, "totalMaxNodeCount": 9},
     }
     made = Made(node_pools={"batch": row})
-    try:
-        found, _ = inventory_gke.read_inventory(read(), "gpu-cluster/on-gke", made.api.endpoint)
-    finally:
-        made.api.stop()
+    found, _ = inventory_gke.read_inventory(read(), "gpu-cluster/on-gke", made.api.endpoint)
     again = found["cluster"]["nodePools"]["batch"]
     assert again == row | {"labels": {"cluster_name": "platform", "node_pool": "batch"}}
 
@@ -230,46 +225,38 @@ FILES = [
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_what_does_not_fit_is_found(
-    made: Made, changes: list[Any], state: Mapping[str, Any], about: str, says: str
-) -> None:
+    made: Made, changes: list[Any], state: Mapping[str, Any], about: str, says: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """Once, with the key and what to do."""
-    before = deepcopy(made.row.state)
-    made.row.state |= state
-    try:
-        found = made.found(*changes)
-    finally:
-        made.row.state = before
+    monkeypatch.setattr(made.row, "state", deepcopy(made.row.state) | state)
+    found = made.found(*changes)
     assert list(found) == [about]
     assert says in found[about]
 
 
-def test_a_cluster_without_addresses_is_reached_by_its_name(made: Made) -> None:
+def test_a_cluster_without_addresses_is_reached_by_its_name(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever `dnsEndpoint` says; an address in the stack's file is not its endpoint."""
     name = made.row.state["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]
     given = {**BY_NAME_ONLY, "dnsEndpointConfig": {"allowExternalTraffic": True, "endpoint": name}}
-    before = deepcopy(made.row.state)
-    made.row.state |= {"controlPlaneEndpointsConfig": given}
-    address = [CLUSTER, "endpoint", before["endpoint"]], [CLUSTER, "certificateAuthority", "Q0E="]
+    monkeypatch.setitem(made.row.state, "controlPlaneEndpointsConfig", given)
+    endpoint = made.row.state["endpoint"]
+    address = [CLUSTER, "endpoint", endpoint], [CLUSTER, "certificateAuthority", "Q0E="]
     api = GoogleApi(made.api.endpoint)
-    try:
-        assert f"https://{name}" in google_existing.kubeconfig_of(api, read().own)
-        assert made.found() == {}
-        told = google_existing.cluster_findings(api, read(*address), "gpu-cluster/on-gke")
-    finally:
-        made.row.state = before
+    assert f"https://{name}" in google_existing.kubeconfig_of(api, read().own)
+    assert made.found() == {}
+    told = google_existing.cluster_findings(api, read(*address), "gpu-cluster/on-gke")
     assert [one.about for one in told] == ["cluster.endpoint", "cluster.certificateAuthority"]
 
 
 def test_an_inventory_may_have_a_cluster_without_addresses() -> None:
     """The data source says so, and where its DNS name leads."""
     there = Made(ip_access=False, dns_access=True)
-    try:
-        (endpoints,) = there.answer(name="platform", location="us-central1")[
-            "controlPlaneEndpointsConfigs"
-        ]
-        assert there.found() == {}
-    finally:
-        there.api.stop()
+    answer = there.answer(name="platform", location="us-central1")
+    (endpoints,) = answer["controlPlaneEndpointsConfigs"]
+    assert there.found() == {}
     assert endpoints["ipEndpointsConfigs"] == [{"enabled": False}]
     assert endpoints["dnsEndpointConfigs"][0]["allowExternalTraffic"] is True
 
@@ -286,10 +273,10 @@ def test_a_given_endpoint_is_that_of_the_cluster(made: Made) -> None:
 def test_a_pool_of_another_stack_keeps_its_name(made: Made) -> None:
     """Pods of the one would run on nodes of the other; the stack's own pool does not count."""
     pool = next(one for one in made.cloud.of(NODE_POOL) if one.nodes)
-    before = deepcopy(pool.state)
-    labels = {"gpu-cluster-stack": "gpu-cluster_a"}
-    pool.state["config"] |= {"labels": {"gpu-cluster/pool": "train-gpu"}, "resourceLabels": labels}
-    try:
+    labels = {"labels": {"gpu-cluster/pool": "train-gpu"},
+              "resourceLabels": {"gpu-cluster-stack": "gpu-cluster_a"}}  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(pool.state, "config", pool.state["config"] | labels)
         ((about, reason),) = made.found().items()
         assert about == "gpuPools.train-gpu"
         assert "the node pool default-node-pool of gpu-cluster_a has the label" in reason
@@ -297,8 +284,6 @@ def test_a_pool_of_another_stack_keeps_its_name(made: Made) -> None:
         assert made.cloud.list_resources() == [
             f"changed: node pool {pool.identity}, which is somebody else's"
         ]
-    finally:
-        pool.state = before
     assert made.cloud.list_resources() == []
 
 
