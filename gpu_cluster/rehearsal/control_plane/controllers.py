@@ -173,13 +173,13 @@ class Controllers:
                 self._event_log.record("node", "controllers", "restarted", message=str(error))
 
     def _play(self, uid: str, pod: Mapping[str, Any]) -> "_Played":
-        address, folder = next(self._addresses), self._folder / uid
-        binary = binary_of(pod, self.pinned)
-        if program_of(pod) != "karpenter-aws":
-            return _Played(pod, address, folder, self._control_plane, self._processes, binary)
         leads = not any(isinstance(item, _Karpenter) for item in self._simulated.values())
-        kind = _Karpenter if leads else _StandBy
-        return kind(pod, address, folder, self._control_plane, self._processes, binary, self._cloud)
+        karpenter = _Karpenter if leads else _StandBy
+        kind = karpenter if program_of(pod) == "karpenter-aws" else _Played
+        return kind(
+            pod, next(self._addresses), self._folder / uid, self._control_plane, self._processes,
+            binary_of(pod, self.pinned), self._cloud,
+        )  # fmt: skip
 
     def _end(self, uid: str) -> None:
         simulated = self._simulated.pop(uid)
@@ -193,10 +193,11 @@ class _Played:
 
     def __init__(
         self, pod: Mapping[str, Any], address: str, folder: Path,
-        control_plane: LocalControlPlane, processes: Processes, binary: Path,
+        control_plane: LocalControlPlane, processes: Processes, binary: Path, cloud: object,
     ) -> None:  # fmt: skip
         self._pod = pod
         self._binary = binary
+        self._cloud = cloud
         self.address = address
         self._folder = folder
         self._control_plane = control_plane
@@ -389,15 +390,6 @@ class _Karpenter(_Played):
 
     no_listen = True
 
-    def __init__(
-        self, pod: Mapping[str, Any], address: str, folder: Path,
-        control_plane: LocalControlPlane, processes: Processes, binary: Path,
-        cloud: object,
-    ) -> None:  # fmt: skip
-        super().__init__(pod, address, folder, control_plane, processes, binary)
-        self._cloud = cloud
-        self._log = processes.logs / f"{self.process}.log"
-
     def _begin(self, network: PodNetwork) -> None:
         cloud, metadata = self._cloud, self._pod["metadata"]
         assert isinstance(cloud, Launching)
@@ -431,7 +423,8 @@ class _Karpenter(_Played):
         return found
 
     def _probe(self) -> bool:
-        return "Starting workers" in self._log.read_text(errors="replace")
+        log = self._processes.logs / f"{self.process}.log"
+        return "Starting workers" in log.read_text(errors="replace")
 
 
 class _StandBy(_Karpenter):

@@ -51,9 +51,9 @@ class PyTorch:
         }
 
 
-def find_pytorch(python: str = "python3") -> PyTorch | None:
-    """The PyTorch of the `python` on PATH; None if it has none."""
-    found = shutil.which(python)
+def find_pytorch() -> PyTorch | None:
+    """The PyTorch of the `python3` on PATH; None if it has none."""
+    found = shutil.which("python3")
     if found is None:
         return None
     done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True)
