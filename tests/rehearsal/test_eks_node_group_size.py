@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpu_cluster import tools
 from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError, Config, Handler
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer, ProviderSettings
-from gpu_cluster.stacks.engine.pulumi import Pulumi
-from tests.rehearsal.small_program import engine_environment, write_program
+from tests.rehearsal.small_program import SmallStack
 
 PROGRAM = """
 import os
@@ -86,32 +84,14 @@ class NodeGroups(Handler):
         return {**self.held}
 
 
-class Stack:
-    """The program above in a file backend of its own."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.environment = engine_environment(folder, f"aws:{port}")
-        cli, _ = tools.pulumi()
-        self.pulumi = Pulumi(
-            command=cli,
-            program=write_program(folder, PROGRAM),
-            stack="train",
-            environment=self.environment,
-            seconds=120,
-        )
-        self.pulumi.init()
-        self.run("config", "set", "aws:region", "us-east-1")
+class Stack(SmallStack):
+    """The program above."""
 
     def up(self, size: str, *flags: str, edition: str = "1", fails: bool = False) -> str:
         """`pulumi up`, with its preview where that is to fail; `size` is minimum, maximum and, or
         not, desired."""
         self.environment |= {"SIZE": size, "EDITION": edition}
         return self.run("up", "--yes", *flags, *([] if fails else ["--skip-preview"]), fails=fails)
-
-    def run(self, *command: str, fails: bool = False) -> str:
-        done = self.pulumi.execute(*command)
-        assert (done.returncode != 0) is fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -123,7 +103,8 @@ def eks() -> NodeGroups:
 def stack(tmp_path: Path, eks: NodeGroups) -> Iterator[Stack]:
     settings = ProviderSettings(package="aws", handlers={"aws:eks/nodeGroup:NodeGroup": eks})
     with ProviderServer(settings) as server:
-        yield Stack(tmp_path, server.port)
+        config = "config: { aws:region: us-east-1 }\n"
+        yield Stack(tmp_path, PROGRAM, f"aws:{server.port}", config=config)
 
 
 def test_no_update_reverts_the_autoscaler(stack: Stack, eks: NodeGroups) -> None:

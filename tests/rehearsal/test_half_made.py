@@ -3,11 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpu_cluster import tools
 from gpu_cluster.rehearsal.plugins import gcp
 from gpu_cluster.rehearsal.plugins.cloud.server import ProviderServer
 from gpu_cluster.rehearsal.plugins.faults import Faults
@@ -15,9 +13,8 @@ from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
 from gpu_cluster.stacks.engine.state import resources
 from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.stacks.recovery.command import Recovery, recover
-from gpu_cluster.stacks.recovery.engine import RecoveringPulumi
 from quality.faults.fault_run import FakeCloudApi
-from tests.rehearsal.small_program import engine_environment, write_program
+from tests.rehearsal.small_program import SmallStack
 from tests.unit.plugins.offline_engine import Plane
 
 PROGRAM = """
@@ -54,8 +51,8 @@ STOCKOUT = "Google Compute Engine: Not all instances running in IGM after 35m4s.
 CLUSTER = "projects/p/locations/us-central1-a/clusters/dev"
 
 
-class Stack:
-    """A stack of the program above, in a file backend of its own."""
+class Stack(SmallStack):
+    """A stack of the program above, in a cloud of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,22 +61,11 @@ class Stack:
         self.server = ProviderServer(
             gcp.settings_for(self.api.environment, faults=Faults(), changed=self.cloud.notify)
         )
-        program = write_program(folder, PROGRAM)
         config = "config: { gcp:project: p, gcp:region: us-central1 }\n"
-        (program / "Pulumi.dev.yaml").write_text(config)
-        cli, _ = tools.pulumi()
-        self.pulumi = RecoveringPulumi(
-            command=cli,
-            program=program,
-            stack="dev",
-            environment=engine_environment(folder, f"gcp:{self.server.port}"),
-        )
-        self.pulumi.init()
+        super().__init__(folder, PROGRAM, f"gcp:{self.server.port}", config=config)
 
     def up(self, *, fails: bool = False) -> str:
-        done = self.pulumi.execute("up", "--yes", "--skip-preview")
-        assert (done.returncode != 0) is fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return self.run("up", "--yes", "--skip-preview", fails=fails)
 
     def recover(self) -> Recovery:
         clouds = FakeCloudApi(self.cloud, self.api.endpoint)  # type: ignore[arg-type]
@@ -90,11 +76,6 @@ class Stack:
     def recovered(self) -> dict[str, str]:
         """Recovers; what had failed, type -> why."""
         return {Urn.parse(urn).type: reason for urn, reason in self.recover().failed.items()}
-
-    def state(self, name: str) -> dict[str, Any]:
-        exported = json.loads(self.pulumi.must("stack", "export"))
-        (found,) = (row for row in resources(exported) if Urn.parse(row["urn"]).name == name)
-        return found
 
     def held(self) -> list[str]:
         """Words for what the cloud has of GKE."""
@@ -115,12 +96,12 @@ def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> N
     recovery the next one replaces it, and nothing is orphaned."""
     stack.cloud.faults.halfway |= {"CREATE_CLUSTER": [STOCKOUT]}
     assert f"Error waiting for creating GKE cluster: {STOCKOUT}" in stack.up(fails=True)
-    assert stack.state("dev")["id"] == CLUSTER
-    assert "creating urn:" in stack.state("dev")["initErrors"][0]
+    assert stack.states()["dev"]["id"] == CLUSTER
+    assert "creating urn:" in stack.states()["dev"]["initErrors"][0]
     said = stack.up(fails=True)
     assert "cannot be updated" in said
     assert "409" not in said
-    assert "initErrors" not in stack.state("dev")
+    assert "initErrors" not in stack.states()["dev"]
     assert stack.recovered() == {"gcp:container/cluster:Cluster": STOCKOUT}
     stack.cloud.faults.halfway |= {"CREATE_NODE_POOL": [STOCKOUT]}
     said = stack.up(fails=True)
@@ -157,7 +138,7 @@ def test_a_pool_that_was_being_replaced_is_adopted_and_destroyed(stack: Stack) -
     killed = json.loads(stack.pulumi.must("stack", "export"))
     stack.pulumi.must("config", "set", "nodes", "2")
     assert "+-1 replaced" in stack.up()
-    made = {k: v for k, v in stack.state("cpu").items() if k not in ("id", "outputs")}
+    made = {k: v for k, v in stack.states()["cpu"].items() if k not in ("id", "outputs")}
     for row in resources(killed):
         if row["urn"] == made["urn"]:
             row["pendingReplacement"] = True
@@ -182,11 +163,11 @@ def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> No
     stack.pulumi.must("config", "set", "shielded", "false")
     stack.cloud.faults.halfway |= {"UPDATE_CLUSTER": [STOCKOUT]}
     assert STOCKOUT in stack.up(fails=True)
-    failed = stack.state("dev")
+    failed = stack.states()["dev"]
     assert "updating urn:" in failed["initErrors"][0]
     assert failed["inputs"]["enableShieldedNodes"] is True
     assert failed["outputs"]["enableShieldedNodes"] is True
     assert "~ 1 updated" in stack.up()
-    assert "initErrors" not in stack.state("dev")
-    assert stack.state("dev")["outputs"]["enableShieldedNodes"] is False
+    assert "initErrors" not in stack.states()["dev"]
+    assert stack.states()["dev"]["outputs"]["enableShieldedNodes"] is False
     stack.pulumi.must("preview", "--expect-no-changes")

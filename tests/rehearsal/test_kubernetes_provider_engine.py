@@ -8,18 +8,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpu_cluster import tools
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
 from gpu_cluster.rehearsal.plugins.kubernetes import KubernetesProviderServer
-from gpu_cluster.stacks.engine.pulumi import Pulumi
-from gpu_cluster.stacks.engine.state import resources
-from gpu_cluster.stacks.engine.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
-from tests.rehearsal.small_program import engine_environment, write_program
+from tests.rehearsal.small_program import SmallStack
 
 pytestmark = pytest.mark.xdist_group("plane")
 PROGRAM = """
@@ -92,28 +87,8 @@ kubernetes.apiextensions.CustomResource(
 """
 
 
-class Stack:
-    """A stack of the program above, in a file backend of its own."""
-
-    def __init__(self, folder: Path, port: int, config: str) -> None:
-        self.folder = folder
-        cli, _ = tools.pulumi()
-        self.environment = engine_environment(folder, f"kubernetes:{port}")
-        self.environment["TEST_KUBECONFIG"] = config
-        self.pulumi = Pulumi(
-            command=cli,
-            program=write_program(folder, PROGRAM),
-            stack="dev",
-            environment=self.environment,
-            seconds=120,
-        )
-        self.pulumi.init()
-        self.set(value="1", image="x:1", wait="")
-
-    def run(self, *command: str, fails: bool = False) -> str:
-        done = self.pulumi.execute(*command)
-        assert (done.returncode != 0) is fails, done.stdout + done.stderr
-        return done.stdout + done.stderr
+class Stack(SmallStack):
+    """A stack of the program above."""
 
     def set(self, **inputs: str) -> None:
         """What the program makes of its objects from now on."""
@@ -125,18 +100,15 @@ class Stack:
     def unchanged(self) -> None:
         self.run("preview", "--expect-no-changes")
 
-    def states(self) -> dict[str, dict[str, Any]]:
-        """Resource name -> its state as it is stored."""
-        exported = json.loads(self.run("stack", "export"))
-        return {Urn.parse(resource["urn"]).name: resource for resource in resources(exported)}
-
 
 @pytest.fixture
 def stack(tmp_path: Path, plane: LocalControlPlane) -> Iterator[Stack]:
     server = KubernetesProviderServer(os.environ)
     server.start()
     config = kubeconfig(plane.endpoint, plane.ca_certificate, {"token": plane.pki.token})
-    yield Stack(tmp_path, server.port, config)
+    made = Stack(tmp_path, PROGRAM, f"kubernetes:{server.port}")
+    made.set(kubeconfig=config, value="1", image="x:1", wait="")
+    yield made
     server.stop()
 
 
