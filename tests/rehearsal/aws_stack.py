@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from gpu_cluster.rehearsal.plugins.aws import settings_for
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.simulators.aws import AwsCloud
-from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
+from gpu_cluster.rehearsal.simulators.cloud import NodeGroup, Scaler
 from gpu_cluster.stacks.engine.urn import Urn
 from tests.unit.plugins.offline_engine import Engine, Plane
 
@@ -78,10 +80,7 @@ class AwsStack(Engine):
 
     def network(self, zones: tuple[str, ...] = ("us-east-1a", "us-east-1b")) -> list[str]:
         """A VPC with a private subnet in each zone, and NAT; the private subnets' ids."""
-        vpc = (
-            self.up(VPC, "net", {"cidrBlock": "10.0.0.0/16"})["defaultRouteTableId"]
-            and (self.state[self.urn(VPC, "net")][0])
-        )
+        vpc = self.id(VPC, "net", {"cidrBlock": "10.0.0.0/16"})
         gateway = self.id(GATEWAY, "net", {"vpcId": vpc})
         public = self.id(SUBNET, "public", {"vpcId": vpc, "cidrBlock": "10.0.255.0/28"})
         tables = {name: self.id(TABLE, name, {"vpcId": vpc}) for name in ("public", "private")}
@@ -191,6 +190,13 @@ def group(subnets: list[str], **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+AUTOSCALER = Scaler(
+    namespace="kube-system",
+    service_account="cluster-autoscaler",
+    discovers=(("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/k8s-ml=owned"),),
+)
+
+
 @contextmanager
 def stack(quota: dict[str, int] | None = None, **config: Any) -> Iterator[AwsStack]:
     """A stack on an empty account, which ends with it."""
@@ -199,3 +205,10 @@ def stack(quota: dict[str, int] | None = None, **config: Any) -> Iterator[AwsSta
         yield made
     finally:
         made.cloud.close()
+
+
+@pytest.fixture
+def fresh() -> Iterator[AwsStack]:
+    """A stack on an empty account."""
+    with stack() as made:
+        yield made

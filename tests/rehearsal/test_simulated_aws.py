@@ -18,19 +18,15 @@ from gpu_cluster.rehearsal.plugins.cloud.handler import CloudError
 from gpu_cluster.rehearsal.plugins.cloud.schema import UNKNOWN
 from gpu_cluster.rehearsal.simulators.aws import attached
 from gpu_cluster.rehearsal.simulators.aws.eks import access_granted, group_tags
-from gpu_cluster.rehearsal.simulators.cloud import Mount, RefusedError, Scaler, Wanted
+from gpu_cluster.rehearsal.simulators.cloud import Mount, RefusedError, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
 
 NODES_ROLE = "arn:aws:iam::123456789012:role/nodes"
 CHANGE = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
-AUTOSCALER = Scaler(
-    namespace="kube-system",
-    service_account="cluster-autoscaler",
-    discovers=(("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/k8s-ml=owned"),),
-)
 CNI_ROLE = "arn:aws:iam::123456789012:role/cni"
+fresh = aws.fresh
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +37,6 @@ def shared() -> Iterator[AwsStack]:
         made.group(made.subnets)
         made.autoscaler()
         made.held = made.cloud.list_resources()
-        yield made
-
-
-@pytest.fixture
-def fresh() -> Iterator[AwsStack]:
-    with stack() as made:
         yield made
 
 
@@ -336,21 +326,21 @@ def test_an_autoscaler_needs_permission_on_the_group(fresh: AwsStack) -> None:
     fresh.group(fresh.cluster())
     nobody = fresh.cloud.not_scaled([])
     assert nobody == {"train-gpu": "no Cluster Autoscaler runs in the cluster"}
-    assert "no pod identity association" in fresh.cloud.not_scaled([AUTOSCALER])["train-gpu"]
+    assert "no pod identity association" in fresh.cloud.not_scaled([aws.AUTOSCALER])["train-gpu"]
     condition = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/other": "owned"}}
     look = {"Effect": "Allow", "Action": ["autoscaling:Describe*", "ec2:Describe*"],
             "Resource": "*"}  # fmt: skip
     fresh.autoscaler(look, aws.SCALE | {"Action": CHANGE, "Condition": condition})
-    reason = fresh.cloud.not_scaled([AUTOSCALER])["train-gpu"]
+    reason = fresh.cloud.not_scaled([aws.AUTOSCALER])["train-gpu"]
     assert "kube-system/cluster-autoscaler with its role autoscaler may not do autosc" in reason
     own = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/k8s-ml": "owned"}}
     change = aws.SCALE | {"Action": CHANGE, "Condition": own}
     policy = {"role": "autoscaler", "name": "p", "policy": aws.document(look, change)}
     fresh.up(aws.ROLE_POLICY, "autoscaler", policy)
-    assert fresh.cloud.not_scaled([AUTOSCALER]) == {}
-    elsewhere = replace(AUTOSCALER, discovers=(("k8s.io/cluster-autoscaler/other",),))
+    assert fresh.cloud.not_scaled([aws.AUTOSCALER]) == {}
+    elsewhere = replace(aws.AUTOSCALER, discovers=(("k8s.io/cluster-autoscaler/other",),))
     assert "this one has no such tag" in fresh.cloud.not_scaled([elsewhere])["train-gpu"]
-    assert fresh.cloud.not_scaled([elsewhere, AUTOSCALER]) == {}
+    assert fresh.cloud.not_scaled([elsewhere, aws.AUTOSCALER]) == {}
 
 
 def test_quotas_count_vcpus_of_running_nodes() -> None:

@@ -4,31 +4,20 @@ Here and not among the unit tests, because an AWS account takes seconds to fill.
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpu_cluster.rehearsal.simulators import cloud
-from gpu_cluster.rehearsal.simulators.cloud import Progress, Scaler
+from gpu_cluster.rehearsal.simulators.cloud import Progress
 from tests.rehearsal import aws_stack as aws
-from tests.rehearsal.aws_stack import AwsStack, stack
+from tests.rehearsal.aws_stack import AwsStack
 from tests.unit.plugins.offline_engine import Refused
 
 RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
-AUTOSCALER = Scaler(
-    namespace="kube-system",
-    service_account="cluster-autoscaler",
-    discovers=(("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/k8s-ml=owned"),),
-)
-
-
-@pytest.fixture
-def fresh() -> Iterator[AwsStack]:
-    with stack() as made:
-        yield made
+fresh = aws.fresh
 
 
 def control_plane(made: AwsStack, **changes: Any) -> dict[str, Any]:
@@ -171,7 +160,7 @@ def test_an_autoscaler_that_does_not_see_failures_is_late(fresh: AwsStack) -> No
     fresh.autoscaler(aws.SCALE, deny)
 
     def differences() -> list[str]:
-        assert fresh.cloud.not_scaled([AUTOSCALER]) == {}
+        assert fresh.cloud.not_scaled([aws.AUTOSCALER]) == {}
         found = fresh.cloud.compare_template("train-gpu", group.node)
         assert found is not None
         return [line for line in found.differences if "autoscaling:" in line]
@@ -193,10 +182,10 @@ def test_a_pod_older_than_its_association_has_no_role(fresh: AwsStack) -> None:
     fresh.group(fresh.cluster())
     before = time.time()
     fresh.autoscaler()
-    older = replace(AUTOSCALER, made=float(int(before) - 1))
+    older = replace(aws.AUTOSCALER, made=float(int(before) - 1))
     reason = fresh.cloud.not_scaled([older])["train-gpu"]
     assert "gets no role: its pod was made before its pod identity association" in reason
-    younger = replace(AUTOSCALER, made=float(int(time.time())))
+    younger = replace(aws.AUTOSCALER, made=float(int(time.time())))
     assert fresh.cloud.not_scaled([younger]) == {}
     assert fresh.cloud.not_scaled([older, younger]) == {}
     # A pod that had what it asks with goes on with the next association.
@@ -225,9 +214,9 @@ def test_an_association_takes_effect_seconds_later(fresh: AwsStack) -> None:
     now = time.time()
     early = fresh.cloud.why_no_credentials(*pod, made=now + 5)
     assert "before the pod identity association of service account kube-system/" in early
-    assert fresh.cloud.not_scaled([replace(AUTOSCALER, made=now + 5)]) != {}
+    assert fresh.cloud.not_scaled([replace(aws.AUTOSCALER, made=now + 5)]) != {}
     assert fresh.cloud.why_no_credentials(*pod, made=now + 11) == ""
-    assert fresh.cloud.not_scaled([replace(AUTOSCALER, made=now + 11)]) == {}
+    assert fresh.cloud.not_scaled([replace(aws.AUTOSCALER, made=now + 11)]) == {}
 
 
 def versioned(made: AwsStack, **changes: Any) -> dict[str, Any]:

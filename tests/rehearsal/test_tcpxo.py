@@ -31,8 +31,32 @@ def test_a_job_on_two_machines_runs_with_their_networks(
     gpu_direct.runs_and_leaves_nothing(tmp_path / "sandbox", configured(machines))
 
 
-POOL, CLUSTER = "gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster"
+CLUSTER = "gcp:container/cluster:Cluster"
 PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+NETWORK, FIREWALL = "kubernetes:networking.gke.io/v1:Network", "gcp:compute/firewall:Firewall"
+CONFIGS = 'props["network_config"]["additional_node_network_configs"]'
+
+
+def node_pool(code: str) -> Mutation:
+    """Changes the GPU node pool's properties."""
+    return changed("gcp:container/nodePool:NodePool", code, name="train-gpu")
+
+
+def job(code: str) -> Mutation:
+    """Changes the workers' pod, its `spec`, and in it the `daemon` and the `worker`."""
+    parts = (
+        'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]; '
+        'spec = pod["spec"]; daemon, worker = spec["initContainers"][0], spec["containers"][0]; '
+    )
+    return changed("kubernetes:jobset.x-k8s.io/v1alpha2:JobSet", parts + code)
+
+
+def without_mount(container: str, volume: str) -> Mutation:
+    """A container of the job does not mount this volume."""
+    mounts = f'{container}["volumeMounts"]'
+    return job(f"{mounts} = [mount for mount in {mounts} if mount['name'] != {volume!r}]")
+
+
 MISTAKES: dict[str, tuple[Mutation, str]] = {
     "a cluster with one network": (
         changed(CLUSTER, 'props["enable_multi_networking"] = None'),
@@ -43,11 +67,7 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "enableMultiNetworking needs GKE Dataplane V2",
     ),
     "a network too few": (
-        changed(
-            POOL,
-            'props["network_config"]["additional_node_network_configs"].pop()',
-            name="train-gpu",
-        ),
+        node_pool(f"{CONFIGS}.pop()"),
         "names network gpu-nic-7, in which its node has no interface",
     ),
     "a subnetwork that does not exist": (
@@ -55,19 +75,11 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "names network gpu-nic-3, which is not ready: SubnetNotFound: subnet: none not found",
     ),
     "no Network object": (
-        changed(
-            "kubernetes:networking.gke.io/v1:Network",
-            'props["metadata"]["name"] = "other"',
-            name="gpu-nic-5",
-        ),
+        changed(NETWORK, 'props["metadata"]["name"] = "other"', name="gpu-nic-5"),
         "names network gpu-nic-5, of which the cluster has no Network",
     ),
     "no firewall rule": (
-        changed(
-            "gcp:compute/firewall:Firewall",
-            'props["source_ranges"] = ["10.0.0.0/8"]',
-            name="k8s-ml-gpu-nic-2",
-        ),
+        changed(FIREWALL, 'props["source_ranges"] = ["10.0.0.0/8"]', name="k8s-ml-gpu-nic-2"),
         "192.168.64.0/19 reach each other's TCP ports",
     ),
     "no plugin of NCCL": (
@@ -79,77 +91,47 @@ MISTAKES: dict[str, tuple[Mutation, str]] = {
         "names devices for container tcpxo-daemon, and nothing on its node gives it any",
     ),
     "a daemon among the ordinary containers": (
-        changed(
-            "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
-            'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]; '
-            'daemon = pod.pop("initContainers")[0]; del daemon["restartPolicy"]; '
-            'pod["containers"].append(daemon)',
-        ),
+        job('del spec["initContainers"], daemon["restartPolicy"]; spec["containers"] += [daemon]'),
         "never ends: tcpxo-daemon is among containers",
     ),
     "a daemon of another release": (
-        changed(
-            "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
-            'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]; '
-            'daemon = pod["initContainers"][0]; '
-            'daemon["image"] = daemon["image"].replace("v1.0.21", "v1.0.20")',
-        ),
+        job('daemon["image"] = daemon["image"].replace("v1.0.21", "v1.0.20")'),
         "has the daemon v1.0.20, which is not of the plugin's release v1.0.15",
     ),
 }
-JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
-PARTS = (
-    'pod = props["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]; '
-    'spec = pod["spec"]; daemon, worker = spec["initContainers"][0], spec["containers"][0]; '
-)
 A3_HIGH_MISTAKES: dict[str, tuple[Mutation, str]] = {
     "an interface too many": (
-        changed(
-            POOL,
-            'networks = props["network_config"]["additional_node_network_configs"]; '
-            "networks.append(dict(networks[0]))",
-            name="train-gpu",
-        ),
+        node_pool(f"{CONFIGS}.append(dict({CONFIGS}[0]))"),
         "a3-highgpu-8g has at most 4 additional interfaces",
     ),
     "TCPXO's daemon": (
-        changed(JOB_SET, PARTS + 'daemon["image"] = daemon["image"].replace("v2.0.15", "v1.0.21")'),
+        job('daemon["image"] = daemon["image"].replace("v2.0.15", "v1.0.21")'),
         "needs TCPXO, which machines with nvidia-h100-mega-80gb have, and its node has nvidia-h100",
     ),
     "no capability": (
-        changed(JOB_SET, PARTS + 'daemon["securityContext"]["capabilities"]["add"] = ["SYS_TIME"]'),
+        job('daemon["securityContext"]["capabilities"]["add"] = ["SYS_TIME"]'),
         "gives tcpx-daemon not the capabilities NET_ADMIN",
     ),
     "a device too few": (
-        changed(
-            JOB_SET,
-            PARTS + 'devices = "devices.gke.io/container.tcpx-daemon"; '
+        job(
+            'devices = "devices.gke.io/container.tcpx-daemon"; '
             'notes = pod["metadata"]["annotations"]; '
-            'notes[devices] = notes[devices].replace("/dev/nvidia-uvm", "/dev/null")',
+            'notes[devices] = notes[devices].replace("/dev/nvidia-uvm", "/dev/null")'
         ),
         "gives tcpx-daemon no /dev/nvidia-uvm: it never becomes healthy",
     ),
     "no kernel parameters": (
-        changed(
-            JOB_SET,
-            PARTS + 'daemon["volumeMounts"] = [mount for mount in daemon["volumeMounts"] '
-            'if mount["name"] != "host-proc-sys"]',
-        ),
+        without_mount("daemon", "host-proc-sys"),
         "gives tcpx-daemon no /proc/sys at /hostprocsysfs",
     ),
     "sockets of its own": (
-        changed(
-            JOB_SET,
-            PARTS + 'worker["volumeMounts"] = [mount for mount in worker["volumeMounts"] '
-            'if mount["name"] != "tcpx-sockets"]',
-        ),
+        without_mount("worker", "tcpx-sockets"),
         "gives worker no sockets of tcpx-daemon (/run/tcpx) at /run/tcpx: NCCL does not reach it",
     ),
     "an interface without NCCL": (
-        changed(
-            JOB_SET,
-            PARTS + 'worker["command"] = [word.replace("eth1,eth2,eth3,eth4", "eth1,eth2,eth3") '
-            'for word in worker["command"]]',
+        job(
+            'worker["command"] = [word.replace("eth1,eth2,eth3,eth4", "eth1,eth2,eth3") '
+            'for word in worker["command"]]'
         ),
         "uses interfaces eth1, eth2, eth3 in worker, not its four for GPUs",
     ),

@@ -16,12 +16,9 @@ from gpu_cluster.rehearsal.real_node.lost_worker import verdict
 from gpu_cluster.rehearsal.scenario import Failure
 from gpu_cluster.stacks.definition.program import copy_program
 from gpu_cluster.stacks.definition.settings import config_of, settings_of
+from tests.unit.rehearsal.test_real_node import KUBECONFIG
 
 ROOT = Path(__file__).parents[3]
-KUBECONFIG = """
-{"contexts": [{"name": "a", "context": {"cluster": "b", "user": "c"}}], "current-context": "a",
- "clusters": [{"name": "b", "cluster": {}}], "users": [{"name": "c", "user": {}}]}
-"""
 TORCH = PyTorch(
     python="/opt/torch/bin/python3",
     binary=Path("/usr/bin/python3.12"),
