@@ -1,9 +1,11 @@
 """Rehearsals of a committed environment with one thing wrong, in the program or in the cloud."""
 
 import re
+import subprocess
+import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,7 @@ from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControl
 from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.processes import Processes
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from quality.faults.fault_run import FaultRunner
@@ -88,18 +90,27 @@ def entered(
     stack: str,
     folder: Path,
     *mutations: Mutation,
+    source: Path = ROOT,
     faults: Faults | None = None,
     options: SandboxOptions | None = None,
 ) -> Iterator[Sandbox]:
-    """A sandbox with these things wrong, for runs that nobody kills."""
+    """A sandbox with these things wrong, for runs that nobody kills. `source`: the program."""
 
     def mutate(program: Path) -> None:
         for mutation in mutations:
             mutation(program)
 
-    with Sandbox(stack, folder=folder, mutate=mutate, faults=faults, options=options) as sandbox:
+    with Sandbox(
+        stack, source=source, folder=folder, mutate=mutate, faults=faults, options=options
+    ) as sandbox:
         sandbox.engine.environment.update(STATE_AT_THE_END)
         yield sandbox
+
+
+def with_inventory(folder: Path, stack: str, inventory: object, **options: Any) -> SandboxOptions:
+    """Options of a sandbox of the stack in which there is what this inventory says."""
+    (folder / f"{stack}.yaml").write_text(yaml.safe_dump(inventory))
+    return SandboxOptions(inventories=folder, **options)
 
 
 @pytest.fixture
@@ -195,6 +206,19 @@ def plane(planes: Callable[[], LocalControlPlane]) -> LocalControlPlane:
     return planes()
 
 
+def run_cli(
+    *words: str, folder: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`gpu-cluster` with these words, in this folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "gpu_cluster.cli", *words],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+
+
 @contextmanager
 def as_it_was(sandbox: Sandbox) -> Iterator[Path]:
     """The program's copy and the stack's file, which mutations may change: put back at the end."""
@@ -245,13 +269,42 @@ def until(found: Callable[[], Any], what: str, seconds: float = 120) -> Any:
     return value
 
 
+def details(rehearsal: Rehearsal) -> dict[str, str]:
+    """Step -> what it shows."""
+    return {step.name: step.detail for step in rehearsal.steps}
+
+
 def nothing_stays(rehearsal: Rehearsal) -> None:
     """A second up changed nothing, and a destroy left nothing."""
-    steps = {step.name: step.detail for step in rehearsal.steps}
+    steps = details(rehearsal)
     assert steps["idempotency"] == "no changes"
     assert steps["leak check"] == (
         "nothing left in the state, nothing left in the cloud, no cluster"
     )
+
+
+def rehearsed(
+    stack: str,
+    folder: Path,
+    *mutations: Mutation,
+    whole: bool = True,
+    between: Callable[[Sandbox], None] = lambda sandbox: None,
+    deadline: float = 90,
+    policy_pack: Path | None = None,
+    source: Path = ROOT,
+    options: SandboxOptions | None = None,
+) -> Rehearsal:
+    """A rehearsal that has ended. `whole`: with a second up, and until everything has left;
+    `between`: before that."""
+    with entered(stack, folder, *mutations, source=source, options=options) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline, policy_pack=policy_pack)
+        if not whole:
+            rehearsal.run_up_only()
+            between(sandbox)
+        elif rehearsal.run_until_ready():
+            between(sandbox)
+            rehearsal.teardown()
+        return rehearsal
 
 
 @contextmanager
@@ -311,6 +364,16 @@ def configured(change: Callable[[dict], None]) -> Mutation:
 def pools(**values: object) -> Mutation:
     """Other settings of the pool train-gpu, which the program accepts."""
     return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
+
+
+def all_pools(**values: object) -> Mutation:
+    """Other settings of all GPU pools, likewise."""
+
+    def change(config: dict[str, Any]) -> None:
+        for pool in config["gpu-cluster:gpuPools"].values():
+            pool.update(values)
+
+    return configured(change)
 
 
 def patched(code: str) -> Mutation:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpu_cluster.rehearsal.report.report import node_lives
-from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import Rehearse, changed, configured, entered, nothing_stays, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, said, whole_life
 
 pytestmark = [
     # Each needs a control plane, and a minute.
@@ -36,13 +35,11 @@ AUTO_MODE = configured(_automatic)
 def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
     """Two nodes come with Auto Mode's labels and its own device plugin, and after destroy no
     instance, launch template or instance profile is left."""
-    with entered("train", tmp_path / "sandbox", AUTO_MODE) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
-        assert rehearsal.run_until_ready(), rehearsal.failures
+    with whole_life("train", tmp_path / "sandbox", AUTO_MODE, deadline=240) as rehearsal:
+        sandbox = rehearsal.sandbox
         nodes = sandbox.cluster_cache.gpu_nodes
         assert not sandbox.cluster_cache.all("DaemonSet")
-        assert rehearsal.teardown(), rehearsal.failures
-        lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
+    lives = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
     for node in nodes:
         labels = node["metadata"]["labels"]
         assert labels["eks.amazonaws.com/compute-type"] == "auto"
@@ -53,7 +50,6 @@ def test_train_goes_from_zero_to_two_and_back(tmp_path: Path) -> None:
     assert [(life.group, life.used, life.left is not None) for life in lives] == [
         ("train-gpu", True, True)
     ] * 2
-    nothing_stays(rehearsal)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from gpu_cluster.rehearsal.run import POLICIES, make_report
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.files import EXAMPLES
-from gpu_cluster.stacks.definition.program import FILES, FOLDERS
+from gpu_cluster.stacks.definition.program import FILES, FOLDERS, Mutation
 from gpu_cluster.tools.sections import DOCS
 from tests.integration.stacks.test_cost import git
-from tests.rehearsal.conftest import patched, pools, until
+from tests.rehearsal.conftest import configured, patched, pools, until, up
 
 
 def repository(folder: Path, stack: str = "dev") -> Path:
@@ -59,21 +59,21 @@ DRIVERS_OWN = patched(
 """The program as it was when it left it to the driver to create the disks of claims."""
 
 
-def with_claim(root: Path, *, bucket: str = "read", **claim: str) -> None:
+def with_claim(*, bucket: str = "read", **claim: str) -> Mutation:
     """The job of the stack train writes to the claim `results`, with these settings, and has this
     right on a bucket."""
-    file = root / "Pulumi.train.yaml"
-    document = yaml.safe_load(file.read_text())
-    config = document["config"]
-    out = {"mountPath": "/out", "claim": "results", "readOnly": False}
-    config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi", **claim}}
-    data = {"mountPath": "/data", "bucket": "data"}
-    config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": bucket}}}
-    config["gpu-cluster:workloads"]["sample-gpu-job"] |= {
-        "serviceAccount": "trainer", "volumes": {"out": out, "data": data}
-    }  # fmt: skip
-    config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = [claim.get("zone", "us-east-1a")]
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def change(config: dict[str, Any]) -> None:
+        out = {"mountPath": "/out", "claim": "results", "readOnly": False}
+        config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi", **claim}}
+        data = {"mountPath": "/data", "bucket": "data"}
+        config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": bucket}}}
+        config["gpu-cluster:workloads"]["sample-gpu-job"] |= {
+            "serviceAccount": "trainer", "volumes": {"out": out, "data": data}
+        }  # fmt: skip
+        config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = [claim.get("zone", "us-east-1a")]
+
+    return configured(change)
 
 
 def volumes_of(sandbox: Sandbox) -> list[tuple[str, str]]:
@@ -98,14 +98,11 @@ def hand_over(sandbox: Sandbox, volume: str) -> None:
     shown = api.get(path)["spec"]
     assert shown["persistentVolumeReclaimPolicy"] == "Retain"
 
-    file = sandbox.folder / "program" / "Pulumi.train.yaml"
-    document = yaml.safe_load(file.read_text())
-    del document["config"]["gpu-cluster:volumeClaims"]
-    mounted = document["config"]["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"]
-    del mounted["out"]
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
+    def without_claim(config: dict[str, Any]) -> None:
+        del config["gpu-cluster:volumeClaims"]
+        del config["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"]["out"]
+
+    up(sandbox, configured(without_claim))
 
     assert released[0] == "json"
     api.patch(path, json.loads(released[1]), "application/json-patch+json")
@@ -120,8 +117,11 @@ def hand_over(sandbox: Sandbox, volume: str) -> None:
     at = f"{claims}/{claim['metadata']['name']}"
     until(lambda: api.get(at)["status"]["phase"] == "Bound", "the claim has the disk")
 
-    mounted["out"] = {"mountPath": "/out", "existingClaim": claim["metadata"]["name"]}
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    out = {"mountPath": "/out", "existingClaim": claim["metadata"]["name"]}
+    mounted = configured(
+        lambda config: config["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"].update(out=out)
+    )
+    mounted(sandbox.folder / "program")
     run = Rehearsal(sandbox=sandbox)
     assert run.run_up_only(), run.failures
 
@@ -134,7 +134,7 @@ def with_a_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangeRehe
     root = repository(folder, "train")
     main = root / "__main__.py"
     now = main.read_text()
-    with_claim(root)
+    with_claim()(root)
     DRIVERS_OWN(root)
     git(root, "commit", "--quiet", "--all", "--message", "with a claim")
     earlier = before("HEAD", "train", root)
@@ -175,10 +175,10 @@ def refuses_to_delete_a_disk(sandbox: Sandbox) -> None:
 def test_other_access_modes_replace_a_volume_with_its_claim(tmp_path: Path) -> None:
     """Of a disk, which stays, and of a bucket; the new claims are bound."""
     root = repository(tmp_path, "train")
-    with_claim(root)
+    with_claim()(root)
     git(root, "commit", "--quiet", "--all", "--message", "with a claim")
     earlier = before("HEAD", "train", root)
-    with_claim(root, bucket="write", accessMode="ReadWriteOncePod")
+    with_claim(bucket="write", accessMode="ReadWriteOncePod")(root)
     with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert run.run_until_ready(), run.failures
@@ -199,18 +199,18 @@ def rehearsed(
     """Dev with an uncommitted change of its pool; what the report has of it.
     `second`: changes of another pool, in which the same workload runs again."""
     root = repository(tmp_path)
-    file = root / "Pulumi.dev.yaml"
-    document = yaml.safe_load(file.read_text())
-    declared = document["config"]["gpu-cluster:gpuPools"]
-    if second:
+
+    def with_second(config: dict[str, Any]) -> None:
+        declared, workloads = config["gpu-cluster:gpuPools"], config["gpu-cluster:workloads"]
         declared["second"] = dict(declared["train-gpu"])
-        (workload,) = document["config"]["gpu-cluster:workloads"].values()
-        document["config"]["gpu-cluster:workloads"]["second"] = {**workload, "pool": "second"}
-        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        (workload,) = workloads.values()
+        workloads["second"] = {**workload, "pool": "second"}
+
+    if second:
+        configured(with_second)(root)
         git(root, "commit", "--quiet", "--all", "--message", "with a second pool")
-        declared["second"].update(second)
-    declared["train-gpu"].update(pool)
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+        configured(lambda config: config["gpu-cluster:gpuPools"]["second"].update(second))(root)
+    pools(**pool)(root)
     earlier = before("HEAD", "dev", root)
     with Sandbox("dev", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
@@ -260,15 +260,14 @@ def test_a_new_kubernetes_minor_goes_to_the_control_plane_and_then_to_the_nodes(
 ) -> None:
     """In place, in one update that names the addons it leaves behind."""
     root = repository(tmp_path, "train")
-    file = root / "Pulumi.train.yaml"
-    document = yaml.safe_load(file.read_text())
-    assert document["config"]["gpu-cluster:cluster"]["version"] == "1.35"
     earlier = before("HEAD", "train", root)
-    document["config"]["gpu-cluster:cluster"] |= {
-        "version": "1.36",
-        "addonVersions": {"kube-proxy": "v1.36.0-eksbuild.1"},
-    }
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def upgraded(config: dict[str, Any]) -> None:
+        assert config["gpu-cluster:cluster"]["version"] == "1.35"
+        addons = {"kube-proxy": "v1.36.0-eksbuild.1"}
+        config["gpu-cluster:cluster"] |= {"version": "1.36", "addonVersions": addons}
+
+    configured(upgraded)(root)
     with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert run.run_until_ready(), run.failures

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.engine.engine import run_in_thread
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from quality.faults.fault_run import FaultRunner
-from tests.rehearsal.conftest import Runners, Sandboxes, as_it_was, until
+from tests.rehearsal.conftest import Runners, Sandboxes, as_it_was, configured, until
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -27,11 +26,12 @@ def runner(runners: Runners) -> Iterator[FaultRunner]:
 
 def change(sandbox: Sandbox, room: str, **values: Any) -> None:
     """Writes these values into a part of the stack's file."""
-    (file,) = (sandbox.folder / "program").glob("Pulumi.*.yaml")
-    document = yaml.safe_load(file.read_text())
-    block = document["config"][f"gpu-cluster:{room}"]
-    (next(iter(block.values())) if room == "gpuPools" else block).update(values)
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def written(config: dict[str, Any]) -> None:
+        block = config[f"gpu-cluster:{room}"]
+        (next(iter(block.values())) if room == "gpuPools" else block).update(values)
+
+    configured(written)(sandbox.folder / "program")
 
 
 def of(warnings: tuple[str, ...], word: str) -> list[str]:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,35 +13,20 @@ import yaml
 from gpu_cluster.components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
 from gpu_cluster.rehearsal.control_plane.pods import GPU
 from gpu_cluster.rehearsal.plugins.faults import Faults
-from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.simulators.aws.cloud import AwsCloud
 from gpu_cluster.rehearsal.simulators.cloud import ControlPlane
 from gpu_cluster.rehearsal.simulators.google import GoogleCloud, serve_api
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
-from tests.rehearsal.conftest import Sandboxes
+from tests.rehearsal.conftest import Sandboxes, run_cli
 
 NODES = "/api/v1/nodes"
 pytestmark = pytest.mark.xdist_group("running")
 
 
-def command(
-    check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", check, stack, *flags],
-        cwd=ROOT,
-        env=dict(env) if env is not None else None,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def run(
-    check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
-) -> tuple[int, dict[str, Any]]:
+def run(*words: str, env: Mapping[str, str] | None = None) -> tuple[int, dict[str, Any]]:
     """Exit code and document of a check."""
-    done = command(check, stack, *flags, "--json", env=env)
+    done = run_cli(*words, "--json", env=env)
     document = json.loads(done.stdout)
     assert document["exit"] == done.returncode, done.stderr
     return done.returncode, document
@@ -88,7 +71,7 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
         quota = dev.cloud.faults.quota  # type: ignore[attr-defined]
         quota["NVIDIA_T4_GPUS"] = limit
         try:
-            shown = command("capacity", "dev", "--endpoint", cloud_api(dev))
+            shown = run_cli("capacity", "dev", "--endpoint", cloud_api(dev))
         finally:
             del quota["NVIDIA_T4_GPUS"]
         assert shown.returncode == expected, shown.stderr

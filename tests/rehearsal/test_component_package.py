@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.sandbox import ROOT
 from gpu_cluster.rehearsal.scenario import Rehearsal
@@ -55,9 +54,7 @@ def through_the_package(wheel: Path) -> Mutation:
     def mutate(program: Path) -> None:
         shutil.copytree(ROOT / "component-package", program / "package")
         packaged.environment(program / "package" / ".venv", wheel)
-        project = yaml.safe_load((program / "Pulumi.yaml").read_text())
-        project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
-        (program / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+        packaged.as_a_plugin(program)
         (program / "__main__.py").write_text(PROGRAM)
 
     return mutate

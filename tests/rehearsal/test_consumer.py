@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,18 @@ FROM_STAGE = (
 """What the consumer's engine needs of the sandbox: tools, state, simulators, who it is."""
 
 
+def engine_on(sandbox: Sandbox, program: Path, names: Iterable[str]) -> Engine:
+    """An engine for a program in a folder of its own, which has these variables of the sandbox's.
+    It has no kubeconfig from the environment: that comes through a stack's output."""
+    mark, token = sandbox.mark, sandbox.control_plane.pki.token_file
+    engine = Engine(program.parent, program, "dev", providers={}, token_file=token, mark=mark)
+    theirs = sandbox.engine.environment
+    engine.environment.update({name: theirs[name] for name in names if name in theirs})
+    engine.environment["KUBECONFIG"] = os.devnull
+    engine.init()
+    return engine
+
+
 class Consumer:
     """The consumer's project, copied, with an engine on the sandbox's backend and simulators."""
 
@@ -44,21 +56,7 @@ class Consumer:
         (program / ".venv").symlink_to(ROOT / ".venv")
         self.cluster = f"organization/gpu-cluster/{sandbox.stack}"
         self.stack_file = program / "Pulumi.dev.yaml"
-        self.engine = Engine(
-            folder,
-            program,
-            "dev",
-            providers={},
-            token_file=sandbox.control_plane.pki.token_file,
-            mark=sandbox.mark,
-        )
-        theirs = sandbox.engine.environment
-        for name in FROM_STAGE:
-            if name in theirs:
-                self.engine.environment[name] = theirs[name]
-        # Not by way of this: the kubeconfig has to come through the stack reference.
-        self.engine.environment["KUBECONFIG"] = os.devnull
-        self.engine.init()
+        self.engine = engine_on(sandbox, program, FROM_STAGE)
 
     def up(self, **config: object) -> Outcome:
         """`pulumi up` with these settings instead of the committed ones."""

@@ -21,6 +21,7 @@ from tests.rehearsal.conftest import (
     Rehearse,
     changed,
     configured,
+    details,
     entered,
     found_by_its_words,
     nothing_stays,
@@ -77,7 +78,7 @@ def ends_as_it_began(rehearsal: Rehearsal, stack: str) -> None:
     assert rehearsal.failures == []
     if stack == "train":
         nothing_stays(rehearsal)
-    steps = {step.name: step.detail for step in rehearsal.steps}
+    steps = details(rehearsal)
     assert steps["idempotency"] == "no changes"
     assert steps["leak check"].startswith("nothing left in the state, nothing left in the")
 
@@ -356,49 +357,38 @@ def test_queues_and_teams_count_claimed_gpus(version: str | None, tmp_path: Path
         until(lambda: [pod.done is not None for pod in lives()] == [True] * 2, "both jobs end")
         first, second = lives()
         assert second.created >= (first.done or 0)
-        claims = "/apis/resource.k8s.io/v1/namespaces/research/resourceclaims"
-        for device_class, devices, refusal in (
-            ("gpu.nvidia.com", 3, "exceeded quota.*gpu.nvidia.com.deviceclass"),
-            ("mig.nvidia.com", 1, "a claim of a team requests"),
+        gpu, gpus, slice_of_one, nic = (
+            {"deviceClassName": device_class, "count": count}
+            for device_class, count in (
+                ("gpu.nvidia.com", 1), ("gpu.nvidia.com", 3), ("mig.nvidia.com", 1),
+                ("nic.example.com", 1),
+            )
+        )  # fmt: skip
+        of_a_team = "a claim of a team"
+        for kind, asked, refusal in (
+            ("ResourceClaim", [{"exactly": gpus}], "exceeded quota.*gpu.nvidia.com.deviceclass"),
+            ("ResourceClaim", [{"exactly": slice_of_one}], f"{of_a_team} requests"),
+            ("ResourceClaim", [], of_a_team),
+            ("ResourceClaimTemplate", [], of_a_team),
+            ("ResourceClaimTemplate", [{"exactly": gpu}, {"exactly": nic}], of_a_team),
+            ("ResourceClaimTemplate", [{"firstAvailable": [{"name": "a", **nic}]}], of_a_team),
+            ("ResourceClaimTemplate", [{"exactly": gpu}], ""),
         ):
-            exactly = {"deviceClassName": device_class, "count": devices}
-            spec = {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}
-            with pytest.raises(ApiError, match=refusal):
-                sandbox.control_plane.api.create(
-                    claims,
-                    {
-                        "apiVersion": "resource.k8s.io/v1",
-                        "kind": "ResourceClaim",
-                        "metadata": {"name": "more", "namespace": "research"},
-                        "spec": spec,
-                    },
-                )
-        exactly = {"exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}
-        others = {"deviceClassName": "nic.example.com", "count": 1}
-        for kind, refused in (
-            ("ResourceClaim", []),
-            ("ResourceClaimTemplate", []),
-            ("ResourceClaimTemplate", [exactly, {"exactly": others}]),
-            ("ResourceClaimTemplate", [{"firstAvailable": [{"name": "a", **others}]}]),
-            ("ResourceClaimTemplate", [exactly]),
-        ):
-            requests = [{"name": f"r{i}", **request} for i, request in enumerate(refused)]
+            requests = [{"name": f"r{i}", **request} for i, request in enumerate(asked)]
             spec = {"devices": {"requests": requests}}
-            accepted = refused == [exactly]
-            with nullcontext() if accepted else pytest.raises(ApiError, match="a claim of a team"):
+            manifest = {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": "of-a-member", "namespace": "research"},
+                "spec": {"spec": spec} if kind.endswith("Template") else spec,
+            }
+            with pytest.raises(ApiError, match=refusal) if refusal else nullcontext():
                 sandbox.control_plane.api.create(
-                    f"/apis/resource.k8s.io/v1/namespaces/research/{kind.lower()}s",
-                    {
-                        "apiVersion": "resource.k8s.io/v1",
-                        "kind": kind,
-                        "metadata": {"name": "of-a-member", "namespace": "research"},
-                        "spec": {"spec": spec} if kind.endswith("Template") else spec,
-                    },
+                    f"/apis/resource.k8s.io/v1/namespaces/research/{kind.lower()}s", manifest
                 )
         rehearsal.teardown()
         assert rehearsal.failures == []
-        nothing = {step.name: step.detail for step in rehearsal.steps}
-        assert nothing["idempotency"] == "no changes"
+        assert details(rehearsal)["idempotency"] == "no changes"
 
 
 def failing(sandbox: Sandbox) -> list[str]:

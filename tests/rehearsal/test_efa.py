@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from gpu_cluster.rehearsal.sandbox import SandboxOptions
-from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.aws.network_interfaces import adapters
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.definition.program import Mutation
@@ -17,9 +16,11 @@ from tests.rehearsal.conftest import (
     Rehearse,
     changed,
     configured,
-    entered,
+    details,
     found_by_its_words,
+    rehearsed,
     whole_life,
+    with_inventory,
     without_pods,
 )
 from tests.rehearsal.gpu_direct import two_workers
@@ -74,22 +75,17 @@ def test_a_job_runs_with_adapters_in_an_existing_cluster(tmp_path: Path, second:
     inventory = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
     if second:
         inventory.setdefault("objects", []).append(yaml.safe_load(OWNERS_PLUGIN))
-    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(inventory))
-    with entered(
-        "on-eks", tmp_path / "sandbox", configured(in_existing),
-        options=SandboxOptions(job_seconds=2, inventories=tmp_path),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        ready = rehearsal.run_until_ready()
-        if second:
-            assert any("efa on one node" in line for line in rehearsal.failures)
-            return
-        assert ready, rehearsal.failures
-        rehearsal.teardown()
-        assert rehearsal.failures == []
-        steps = {step.name: step.detail for step in rehearsal.steps}
-        assert steps["idempotency"] == "no changes"
-        assert steps["leak check"].endswith("nothing left in the cluster, which still exists")
+    rehearsal = rehearsed(
+        "on-eks", tmp_path / "sandbox", configured(in_existing), deadline=180,
+        options=with_inventory(tmp_path, "on-eks", inventory, job_seconds=2),
+    )  # fmt: skip
+    if second:
+        assert any("efa on one node" in line for line in rehearsal.failures)
+        return
+    assert rehearsal.failures == []
+    steps = details(rehearsal)
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"].endswith("nothing left in the cluster, which still exists")
 
 
 OWNERS_PLUGIN = """

@@ -3,16 +3,15 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gpu_cluster.stacks.definition.files import ROOT, SAMPLES
+from gpu_cluster.stacks.definition.files import SAMPLES
 from gpu_cluster.tools import programs
+from tests.rehearsal.conftest import run_cli
 from tests.rehearsal.test_getting_started import clone
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
@@ -115,21 +114,8 @@ def test_a_rehearsal_reaches_nothing_of_the_user(
     stack: str, tmp_path: Path, listener: Listener
 ) -> None:
     """It passes as without them, and nothing that it starts has connected."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "gpu_cluster.cli",
-            "rehearse",
-            stack,
-            "--folder",
-            str(tmp_path / "sandbox"),
-        ],
-        cwd=ROOT,
-        env=users_environment(tmp_path / "home", listener.port),
-        capture_output=True,
-        text=True,
-    )
+    environment = users_environment(tmp_path / "home", listener.port)
+    done = run_cli("rehearse", stack, "--folder", str(tmp_path / "sandbox"), env=environment)
     assert (done.returncode, listener.seen) == (0, []), done.stdout + done.stderr
     assert "SECRET" not in done.stdout + done.stderr
 
@@ -138,8 +124,7 @@ def test_a_rehearsal_reaches_nothing_of_the_user(
 def test_the_path_of_a_checkout_may_have_any_characters(tmp_path: Path) -> None:
     """Blanks, and what means something in a URL."""
     checkout = clone(tmp_path / "a b" / "ü#%41?")
-    command = [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "onprem"]
-    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    done = run_cli("rehearse", "onprem", folder=checkout)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -158,12 +143,7 @@ def test_an_object_without_a_provider_reaches_no_cluster(
     with (checkout / "__main__.py").open("a") as program:
         program.write("\nimport pulumi_kubernetes\n")
         program.write("pulumi_kubernetes.core.v1.ConfigMap('slip', data={'a': 'b'})\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "dev"],
-        cwd=checkout,
-        env=users_environment(tmp_path / "home", listener.port),
-        capture_output=True,
-        text=True,
-    )
+    environment = users_environment(tmp_path / "home", listener.port)
+    done = run_cli("rehearse", "dev", folder=checkout, env=environment)
     assert (done.returncode, listener.seen) == (1, []), done.stdout + done.stderr
     assert "slip" in done.stdout

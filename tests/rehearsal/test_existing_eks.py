@@ -21,7 +21,7 @@ from gpu_cluster.stacks.live.controllers import foreign_controllers
 from gpu_cluster.stacks.recovery.command import recover
 from gpu_cluster.stacks.recovery.engine import RecoveringPulumi
 from quality.faults.fault_run import FakeCloudApi
-from tests.rehearsal.conftest import until
+from tests.rehearsal.conftest import details, until, with_inventory
 from tests.rehearsal.own_stacks import folder_of
 
 pytestmark = pytest.mark.prove
@@ -35,6 +35,29 @@ def rehearsed(stack: str, folder: Path, **cluster: Any) -> Iterator[Rehearsal]:
     source, options = folder_of(stack, folder, yaml.safe_dump(document)), SandboxOptions(kept=True)
     with Sandbox(stack, source=source, folder=folder / "sandbox", options=options) as sandbox:
         yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES)
+
+
+def preview_ends(folder: Path, stack: str, words: str, **cluster: Any) -> None:
+    """A preview on the sample's cluster, which differs so, fails in these words, and nothing has
+    been created."""
+    described = yaml.safe_load((INVENTORIES / f"{stack}.yaml").read_text())
+    described["cluster"] |= cluster
+    options = with_inventory(folder, stack, described, scaling=False)
+    with Sandbox(stack, folder=folder / "sandbox", options=options) as sandbox:
+        outcome = sandbox.engine.preview(None)
+        assert not outcome.ok
+        assert any(words in line for line in outcome.errors), outcome.errors
+        assert sandbox.cloud.list_resources() == []
+
+
+def ends_without_the_stack(run: Rehearsal) -> None:
+    """Its cluster is as before, and still runs."""
+    assert run.teardown(), run.failures
+    assert details(run)["leak check"] == (
+        "nothing left in the state, nothing left in the cluster, which still exists"
+    )
+    assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
+    assert run.sandbox.control_plane.running
 
 
 @pytest.mark.parametrize("stack", ["on-eks-karpenter", "on-eks-auto-mode"])
@@ -140,13 +163,7 @@ def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:
 def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
     """The pool goes to zero, then all that the stack added; the cluster has its nodes, addons and
     objects as before."""
-    assert run.teardown(), run.failures
-    steps = {step.name: step.detail for step in run.steps}
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cluster, which still exists"
-    )
-    assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
-    assert run.sandbox.control_plane.running
+    ends_without_the_stack(run)
 
 
 CONFLICTS = """
@@ -175,10 +192,11 @@ def test_each_conflict_is_found_once_before_the_first_update(tmp_path: Path) -> 
     """In a live cluster, by `capacity`: a device plugin, a Kueue and a namespace of others, and no
     autoscaler. Nothing is created meanwhile."""
     described = (INVENTORIES / "on-eks.yaml").read_text().partition("objects:")[0]
-    (tmp_path / "on-eks.yaml").write_text(described + CONFLICTS)
+    options = with_inventory(
+        tmp_path, "on-eks", yaml.safe_load(described + CONFLICTS), scaling=False
+    )
     text = (EXAMPLES / "Pulumi.on-eks.yaml").read_text() + STACK
     source = folder_of("on-eks", tmp_path, text)
-    options = SandboxOptions(inventories=tmp_path, scaling=False)
     with Sandbox("on-eks", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
         settings, kubeconfig = (
             sandbox.program.settings,
@@ -198,14 +216,8 @@ def test_each_conflict_is_found_once_before_the_first_update(tmp_path: Path) -> 
 
 def test_a_cluster_without_access_entries_ends_the_preview(tmp_path: Path) -> None:
     """Before anything is created, and with what its owner has to do."""
-    text = (INVENTORIES / "on-eks.yaml").read_text()
-    (tmp_path / "on-eks.yaml").write_text(text.replace("API_AND_CONFIG_MAP", "CONFIG_MAP"))
-    options = SandboxOptions(inventories=tmp_path, scaling=False)
-    with Sandbox("on-eks", folder=tmp_path / "sandbox", options=options) as sandbox:
-        outcome = sandbox.engine.preview(None)
-        assert not outcome.ok
-        assert any("authentication mode CONFIG_MAP" in line for line in outcome.errors)
-        assert sandbox.cloud.list_resources() == []
+    words = "authentication mode CONFIG_MAP"
+    preview_ends(tmp_path, "on-eks", words, authenticationMode="CONFIG_MAP")
 
 
 def test_pools_grow_by_the_auto_mode_of_the_cluster(tmp_path: Path) -> None:
@@ -214,14 +226,13 @@ def test_pools_grow_by_the_auto_mode_of_the_cluster(tmp_path: Path) -> None:
     described = yaml.safe_load((INVENTORIES / "on-eks.yaml").read_text())
     described["cluster"] |= {"autoMode": ["general-purpose"], "podIdentities": {}}
     del described["objects"]
-    (tmp_path / "on-eks.yaml").write_text(yaml.safe_dump(described))
+    options = with_inventory(tmp_path, "on-eks", described)
     config = yaml.safe_load((EXAMPLES / "Pulumi.on-eks.yaml").read_text())
     cluster = config["config"]["gpu-cluster:cluster"]
     del cluster["endpoint"], cluster["certificateAuthority"]
     cluster["scaler"] = "auto-mode"
     del config["config"]["gpu-cluster:gpuPools"]["train-gpu"]["nodeRepair"]
     source = folder_of("on-eks", tmp_path, yaml.safe_dump(config))
-    options = SandboxOptions(inventories=tmp_path)
     with Sandbox("on-eks", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
         assert rehearsal.run_until_ready(), rehearsal.failures

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.google import GoogleCloud
 from gpu_cluster.rehearsal.simulators.google.container.tokens import CLUSTER
-from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from tests.rehearsal.conftest import late
-from tests.rehearsal.test_existing_eks import a_cpu_pool_grows_and_shrinks, rehearsed
+from tests.rehearsal.test_existing_eks import (
+    a_cpu_pool_grows_and_shrinks,
+    ends_without_the_stack,
+    preview_ends,
+    rehearsed,
+)
 
 pytestmark = pytest.mark.prove
 
@@ -56,23 +59,9 @@ def test_what_it_changes_of_the_cluster_is_found(run: Rehearsal) -> None:
 
 def test_destroy_removes_the_stack_and_nothing_else(run: Rehearsal) -> None:
     """The pool goes to zero, then all that the stack added; the cluster is as before."""
-    assert run.teardown(), run.failures
-    steps = {step.name: step.detail for step in run.steps}
-    assert steps["leak check"] == (
-        "nothing left in the state, nothing left in the cluster, which still exists"
-    )
-    assert run.sandbox.cloud.list_resources() == run.sandbox.disturbed() == []
-    assert run.sandbox.control_plane.running
+    ends_without_the_stack(run)
 
 
 def test_a_cluster_without_workload_identity_ends_the_preview(tmp_path: Path) -> None:
     """Before anything is created, and with what its owner has to do."""
-    text = (INVENTORIES / "on-gke.yaml").read_text()
-    wrong = text.replace("workloadIdentity: true", "workloadIdentity: false")
-    (tmp_path / "on-gke.yaml").write_text(wrong)
-    options = SandboxOptions(inventories=tmp_path, scaling=False)
-    with Sandbox("on-gke", folder=tmp_path / "sandbox", options=options) as sandbox:
-        outcome = sandbox.engine.preview(None)
-        assert not outcome.ok
-        assert any("no Workload Identity Federation" in line for line in outcome.errors)
-        assert sandbox.cloud.list_resources() == []
+    preview_ends(tmp_path, "on-gke", "no Workload Identity Federation", workloadIdentity=False)

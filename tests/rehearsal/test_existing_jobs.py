@@ -12,7 +12,7 @@ from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
 from gpu_cluster.stacks.outcome import ExitCode
-from tests.rehearsal.conftest import configured, entered, said
+from tests.rehearsal.conftest import configured, entered, rehearsed, said, with_inventory
 from tests.rehearsal.test_batch import User
 
 pytestmark = pytest.mark.prove
@@ -102,11 +102,9 @@ def test_machines_offer_what_the_inventory_says(tmp_path: Path, adapters: str | 
     machines = yaml.safe_load((INVENTORIES / "onprem.yaml").read_text())
     for machine in machines if adapters else ():
         machine["capacity"]["rdma/hca"] = adapters
-    (tmp_path / "onprem.yaml").write_text(yaml.safe_dump(machines))
-    with entered(
-        "onprem", tmp_path / "sandbox", configured(with_adapters),
-        options=SandboxOptions(inventories=tmp_path),
-    ) as sandbox:  # fmt: skip
-        run = Rehearsal(sandbox=sandbox, deadline=45)
-        assert run.run_up_only() == bool(adapters), run.failures
-        assert any("rdma/hca" in line for line in said(run)) != bool(adapters)
+    run = rehearsed(
+        "onprem", tmp_path / "sandbox", configured(with_adapters), whole=False, deadline=45,
+        options=with_inventory(tmp_path, "onprem", machines),
+    )  # fmt: skip
+    assert (not run.failures) == bool(adapters), run.failures
+    assert any("rdma/hca" in line for line in said(run)) != bool(adapters)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import ROOT, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.verify.fallbacks import seen
 from gpu_cluster.stacks.definition.program import Mutation
-from tests.rehearsal.conftest import changed, nothing_stays
+from tests.rehearsal.conftest import changed, nothing_stays, rehearsed
 from tests.rehearsal.own_stacks import folder_of
 
 EXAMPLES = ROOT / "examples" / "fallback"
@@ -18,26 +18,21 @@ EXAMPLE, EKS, AUTOPILOT = (
 )
 
 
-def rehearsed(
-    tmp_path: Path, text: str, inventory: str = "inventory.yaml", mistake: Mutation | None = None
+def run_out(
+    tmp_path: Path, text: str, inventory: str = "inventory.yaml", *mistakes: Mutation
 ) -> Rehearsal:
     """The example, with machines that run out."""
     (tmp_path / "dev.yaml").write_text((EXAMPLES / inventory).read_text())
-    with Sandbox(
-        "dev",
+    return rehearsed(
+        "dev", tmp_path / "sandbox", *mistakes, deadline=180,
         source=folder_of("dev", tmp_path, text),
-        folder=tmp_path / "sandbox",
-        mutate=mistake,
         options=SandboxOptions(inventories=tmp_path, job_seconds=2),
-    ) as running:
-        rehearsal = Rehearsal(sandbox=running, deadline=180)
-        _ = rehearsal.run_until_ready() and rehearsal.teardown()
-        return rehearsal
+    )  # fmt: skip
 
 
 def without_failures(tmp_path: Path, text: str, inventory: str = "inventory.yaml") -> Rehearsal:
     """The same, in which nothing fails and of which nothing stays."""
-    rehearsal = rehearsed(tmp_path, text, inventory)
+    rehearsal = run_out(tmp_path, text, inventory)
     assert rehearsal.failures == []
     nothing_stays(rehearsal)
     return rehearsal
@@ -176,7 +171,7 @@ def test_an_autoscaler_without_its_order_is_named(tmp_path: Path) -> None:
         "kubernetes:core/v1:ConfigMap",
         'if props["metadata"]["name"].endswith("priority-expander"): props["data"] = {}',
     )
-    rehearsal = rehearsed(tmp_path, EKS.read_text(), "inventory-eks.yaml", config_map)
+    rehearsal = run_out(tmp_path, EKS.read_text(), "inventory-eks.yaml", config_map)
     assert any("has no valid priorities" in line for line in rehearsal.failures), rehearsal.failures
 
 
@@ -214,7 +209,7 @@ def test_what_is_wrong_with_a_class_is_named(
 ) -> None:
     """In GKE's words, and as the pods see it."""
     mutation = changed("kubernetes:cloud.google.com/v1:ComputeClass", mistake)
-    rehearsal = rehearsed(tmp_path, example.read_text(), inventory, mutation)
+    rehearsal = run_out(tmp_path, example.read_text(), inventory, mutation)
     assert any(says in line for line in rehearsal.failures), rehearsal.failures
 
 
@@ -224,7 +219,7 @@ def test_a_class_without_the_account_of_its_nodes_is_named(tmp_path: Path) -> No
     account = "gone@my-project.iam.gserviceaccount.com"
     mutation = changed("kubernetes:cloud.google.com/v1:ComputeClass",
         f'props["spec"]["nodePoolConfig"]["serviceAccount"] = "{account}"')  # fmt: skip
-    rehearsal = rehearsed(tmp_path, EXAMPLE.read_text(), mistake=mutation)
+    rehearsal = run_out(tmp_path, EXAMPLE.read_text(), "inventory.yaml", mutation)
     assert any(
         line.startswith("compute class l4: priority 0: ") and "gone@my-project" in line
         for line in rehearsal.failures

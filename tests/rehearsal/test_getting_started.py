@@ -22,6 +22,7 @@ from gpu_cluster import tools
 from gpu_cluster.cli.main import NAME
 from gpu_cluster.tools.sections import ROOT
 from tests.getting_started import PAGES, Command, Snippet, commands, steps
+from tests.rehearsal.conftest import run_cli
 
 LIVE = ("capacity", "gpus", "leftovers")
 """Verbs that ask a cloud or cluster, here the rehearsal that the page has kept."""
@@ -73,13 +74,7 @@ def clone(target: Path) -> Path:
 def run(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
     """One of our commands, from the copy."""
     clean = {k: v for k, v in os.environ.items() if k != "GPU_CLUSTER_STACKS"}
-    return subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", *words],
-        cwd=folder,
-        env=clean,
-        capture_output=True,
-        text=True,
-    )
+    return run_cli(*words, folder=folder, env=clean)
 
 
 def merged(old: Any, new: Any) -> Any:

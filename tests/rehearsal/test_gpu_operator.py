@@ -7,50 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.existing.gpu_operator import NAMESPACE
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import inventory
-from gpu_cluster.stacks.definition.program import Mutation
-from tests.rehearsal.conftest import configured
+from tests.rehearsal.conftest import all_pools, rehearsed, with_inventory
 
 NO_PLUGIN: dict[str, Any] = {"devicePlugin": "none"}
 
 
-def every_pool(**values: Any) -> Mutation:
-    """Other settings of all GPU pools, in the stack's file."""
-
-    def change(config: dict[str, Any]) -> None:
-        for pool in config["gpu-cluster:gpuPools"].values():
-            pool.update(values)
-
-    return configured(change)
-
-
-def rehearsed(folder: Path, stack: str, pools: dict[str, Any], operator: str | None) -> Rehearsal:
+def with_operator(
+    folder: Path, stack: str, pools: dict[str, Any], operator: str | None
+) -> Rehearsal:
     """The stack with these settings of its pools, and the Operator `before`, `after` or never."""
     given = inventory(stack) if stack == "onprem" else None
     described = {**({"machines": given} if given else {}), "gpuOperator": operator}
-    inventories = folder / "inventories"
-    inventories.mkdir()
-    (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(described))
-    with Sandbox(
-        stack,
-        folder=folder / "sandbox",
-        mutate=every_pool(**pools),
-        options=SandboxOptions(inventories=inventories, job_seconds=2),
-    ) as sandbox:
-        run = Rehearsal(sandbox=sandbox, deadline=90)
-        run.run_up_only()
-        return run
+    options = with_inventory(folder, stack, described, job_seconds=2)
+    return rehearsed(stack, folder / "sandbox", all_pools(**pools), whole=False, options=options)
 
 
 @pytest.mark.prove(reason="the diagnosis of a node without a device plugin is tested by itself")
 def test_without_an_operator_no_gpu_ever_appears(tmp_path: Path) -> None:
     """The stack stands aside, and nobody takes its place: the report says what to write."""
-    run = rehearsed(tmp_path, "train", NO_PLUGIN, None)
+    run = with_operator(tmp_path, "train", NO_PLUGIN, None)
     assert any(
         "the cloud does not install a device plugin there, and the stack has no device plugin "
         "DaemonSet" in line
@@ -65,7 +44,7 @@ def test_an_operator_beside_the_stack_s_plugin_is_found(
     tmp_path: Path, stack: str, own: str
 ) -> None:
     """Whichever came first: two plugins on a node disagree about who has which GPU."""
-    run = rehearsed(tmp_path, stack, {}, "before")
+    run = with_operator(tmp_path, stack, {}, "before")
     found = [line for line in run.failures if "has two device plugins: " in line]
     assert found, run.failures
     assert all(f"{NAMESPACE}/nvidia-device-plugin-daemonset-" in line for line in found)

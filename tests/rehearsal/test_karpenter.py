@@ -7,14 +7,13 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
 from gpu_cluster.rehearsal.control_plane.pods import allocatable_gpus
 from gpu_cluster.rehearsal.nodes.autoscaler import NODE_POOLS
 from gpu_cluster.rehearsal.report.report import node_lives
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.integration.stacks.test_cost import git
@@ -24,10 +23,11 @@ from tests.rehearsal.conftest import (
     changed,
     configured,
     entered,
-    nothing_stays,
+    pools,
     said,
     up,
     whole_life,
+    with_inventory,
 )
 from tests.rehearsal.test_change import repository
 
@@ -121,25 +121,19 @@ def test_the_next_update_of_a_kept_rehearsal_has_no_conflict(tmp_path: Path) -> 
         }
         assert {name.partition("-")[0] for name in owners} <= {"pulumi", "karpenter"}, owners
         slower = {"consolidateAfter": "20m"}
-        up(sandbox, configured(
-            lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(karpenter=slower)
-        ))  # fmt: skip
+        up(sandbox, pools(karpenter=slower))
 
 
 def test_a_change_waits_until_karpenter_has_replaced_its_nodes(tmp_path: Path) -> None:
     """Another instance type: the node of a Deployment drifts, and the report counts it."""
     root = repository(tmp_path, "train")
-    file = root / "Pulumi.train.yaml"
-    document = yaml.safe_load(file.read_text())
-    set_scaler(document["config"], "karpenter")
-    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
-    pool["maxNodes"] = 2
-    (job,) = document["config"]["gpu-cluster:workloads"].values()
-    job["kind"] = "deployment"
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    deployment = configured(
+        lambda config: config["gpu-cluster:workloads"]["sample-gpu-job"].update(kind="deployment")
+    )
+    for change in (KARPENTER, pools(maxNodes=2), deployment):
+        change(root)
     git(root, "commit", "--quiet", "--all", "--message", "with Karpenter")
-    pool["instanceTypes"] = ["g4dn.2xlarge"]
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    pools(instanceTypes=["g4dn.2xlarge"])(root)
     earlier = before("HEAD", "train", root)
     with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, deadline=240)
@@ -176,32 +170,22 @@ def test_train_goes_from_zero_to_one_and_back(tmp_path: Path) -> None:
     """The node is an instance that Karpenter launched, and its owner's agent removes a taint of it;
     after destroy nothing of it is left."""
     taint = {"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"}
-    waiting = configured(
-        lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(startupTaints=[taint])
-    )
-    inventories = tmp_path / "inventories"
-    inventories.mkdir()
-    (inventories / "train.yaml").write_text(yaml.safe_dump({"startupTaints": [taint["key"]]}))
-    with entered(
-        "train", tmp_path / "sandbox", KARPENTER, waiting,
-        options=SandboxOptions(inventories=inventories),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=180)
-        assert rehearsal.run_until_ready(), rehearsal.failures
+    options = with_inventory(tmp_path, "train", {"startupTaints": [taint["key"]]})
+    with whole_life(
+        "train", tmp_path / "sandbox", KARPENTER, pools(startupTaints=[taint]), options=options
+    ) as rehearsal:
+        sandbox = rehearsal.sandbox
         # The images are of the cluster's version, not of the programs that play its control plane.
         classes = sandbox.control_plane.api.get("/apis/karpenter.k8s.aws/v1/ec2nodeclasses")
         names = [ami["name"] for row in classes["items"] for ami in row["status"]["amis"]]
         assert names
         assert all("-1.35-" in name for name in names), names
-        assert rehearsal.teardown(), rehearsal.failures
-        lives = node_lives(sandbox.event_log.events)
-    (node,) = [life for life in lives if life.gpus]
+    (node,) = [life for life in node_lives(sandbox.event_log.events) if life.gpus]
     assert node.group == "train-gpu"
     assert node.name.startswith("ip-10-")
     assert node.added
     assert node.used
     assert node.left is not None
-    nothing_stays(rehearsal)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, plain
+from tests.rehearsal.conftest import Rehearse, changed, configured, plain, pools
 
 DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -40,11 +40,6 @@ def installer(code: str) -> Mutation:
 def gpu_pool(code: str) -> Mutation:
     """Changes the GPU node pool, whose `nodeConfig` the code calls `config`."""
     return changed(NODE_POOL, NODES + code, name="train-gpu")
-
-
-def driver(choice: str) -> Mutation:
-    """Changes who installs the driver, in the stack's file."""
-    return configured(lambda c: c["gpu-cluster:gpuPools"]["train-gpu"].update(driver=choice))
 
 
 ANY_GPU_NODE = """
@@ -97,7 +92,8 @@ MUTATIONS = {
     "the installer selects another node": ([installer('pod["nodeSelector"] = {"gpus": "true"}')],
         WAITS + f"{INSTALLER} does not select it: it selects label gpus=true, a node there has no "
                 "label gpus"),
-    "the driver is disabled and nobody installs it": ([driver("managed"), gpu_pool(NO_DRIVER)],
+    "the driver is disabled and nobody installs it": (
+        [pools(driver="managed"), gpu_pool(NO_DRIVER)],
         WAITS + "the cloud does not install a driver there, and the stack has no driver installer "
         "DaemonSet"),
     "the installer is built for another node image": (

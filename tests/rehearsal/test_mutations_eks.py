@@ -691,7 +691,4 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
     assert outcome.ok, outcome.errors
     (group,) = [one for one in sandbox.cloud.node_groups() if one.name.startswith("train-gpu")]
     assert group.min_nodes == 2
-    deadline = time.monotonic() + 30
-    while len(sandbox.snapshot().of(group)) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: len(sandbox.snapshot().of(group)) >= 2, "the nodes are there", 30)

@@ -7,7 +7,15 @@ import pytest
 
 from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.stacks.definition.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, patched, said
+from tests.rehearsal.conftest import (
+    Rehearse,
+    all_pools,
+    changed,
+    configured,
+    every_pool,
+    patched,
+    said,
+)
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
 PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
@@ -25,16 +33,6 @@ def sample(code: str, name: str = "gpu-k8s") -> Mutation:
 def plugin(code: str) -> Mutation:
     """Changes the device plugin's pod template, which `code` calls `pod`."""
     return changed(DAEMON_SET, f'pod = props["spec"]["template"]["spec"]\n{code}')
-
-
-def pools(**values: object) -> Mutation:
-    """Other settings of both pools."""
-
-    def change(config: dict) -> None:
-        for pool in config["gpu-cluster:gpuPools"].values():
-            pool.update(values)
-
-    return configured(change)
 
 
 def workload(name: str, **values: object) -> Mutation:
@@ -91,7 +89,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "the device plugin does not tolerate the GPU taint": ([plugin('pod["tolerations"] = []')],
         f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
         f"does not tolerate the taint {TAINT}"),
-    "the machines' taint is not the pool's": ([pools(taints=[{"key": "gpu", "value": "yes"}])],
+    "the machines' taint is not the pool's": ([all_pools(taints=[{"key": "gpu", "value": "yes"}])],
         f"output gpuPools.gpus, pool dgx-b: tolerations do not tolerate {TAINT}"),
     "nobody runs a device plugin": ([every_pool(device_plugin=False)],
         WAITS + "the cloud does not install a device plugin there, and the stack has no device "
@@ -124,7 +122,7 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
 @pytest.mark.prove(reason="test_inventory shows who runs a device plugin on the machines")
 def test_a_device_plugin_of_somebody_else_offers_the_gpus(rehearse: Rehearse) -> None:
     """With `devicePlugin: none` the stack installs none, and its pods run."""
-    rehearsal = rehearse(pools(devicePlugin="none"), stack="onprem")
+    rehearsal = rehearse(all_pools(devicePlugin="none"), stack="onprem")
     assert rehearsal.failures == []
     assert rehearsal.sandbox.cluster_cache.all("DaemonSet") == []
 
@@ -132,7 +130,7 @@ def test_a_device_plugin_of_somebody_else_offers_the_gpus(rehearse: Rehearse) ->
 @pytest.mark.prove(reason="test_mutations_sharing has pods on shares in every run")
 def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None:
     """The device plugin's config says how often a GPU is offered: nine GPUs are thirty-six."""
-    shared = pools(sharing={"strategy": "time-slicing", "replicas": 4})
+    shared = all_pools(sharing={"strategy": "time-slicing", "replicas": 4})
     one_each = configured(
         lambda c: [
             each.update(gpus=min(each["gpus"], 1)) for each in c["gpu-cluster:workloads"].values()

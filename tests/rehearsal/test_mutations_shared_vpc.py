@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.stacks.capacity import gke
 from quality.faults.changes import STACKS
+from tests.rehearsal.conftest import with_inventory
 from tests.rehearsal.own_stacks import folder_of
 
 INVENTORY = STACKS / "inventories" / "shared.yaml"
@@ -55,16 +56,11 @@ def caught(folder: Path, mistake: str) -> None:
     inventory = yaml.safe_load(INVENTORY.read_text())
     inventory |= {key: value for key, value in there.items() if key == "missing"}
     inventory["subnetworks"][0] |= {key: each for key, each in there.items() if key != "missing"}
-    (folder / "shared.yaml").write_text(yaml.safe_dump(inventory))
     document = yaml.safe_load((STACKS / "Pulumi.shared.yaml").read_text())
     document["config"]["gpu-cluster:cluster"]["network"] |= said
     source = folder_of("shared", folder, yaml.safe_dump(document))
-    with Sandbox(
-        "shared",
-        source=source,
-        folder=folder / "sandbox",
-        options=SandboxOptions(inventories=folder, prestart=False),
-    ) as sandbox:
+    options = with_inventory(folder, "shared", inventory, prestart=False)
+    with Sandbox("shared", source=source, folder=folder / "sandbox", options=options) as sandbox:
         settings = sandbox.program.settings
         assert settings is not None
         asked = gke.questions(settings, sandbox.cloud_api).findings

@@ -28,11 +28,7 @@ from tests.rehearsal.own_stacks import folder_of
 def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
     """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
     source = folder_of("staging", tmp_path, stack_text("staging", choices))
-    with Sandbox(
-        "staging",
-        source=source,
-        folder=tmp_path / "sandbox",
-        options=SandboxOptions(inventories=tmp_path),
-    ) as sandbox:
+    options = SandboxOptions(inventories=tmp_path)
+    with Sandbox("staging", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
         run = Rehearsal(sandbox=sandbox)
         assert run.run_until_ready(), run.failures

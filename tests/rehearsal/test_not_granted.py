@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.capacity import gke
-from tests.rehearsal.own_stacks import folder_of
+from tests.rehearsal.conftest import configured, with_inventory
 
 KEY = "projects/keys/locations/us-central1/keyRings/gke/cryptoKeys/secrets"
 MIRROR = "us-docker.pkg.dev/company/mirror"
@@ -18,16 +17,14 @@ MIRROR = "us-docker.pkg.dev/company/mirror"
 
 def sandbox(folder: Path, not_granted: str, config: dict[str, Any]) -> Sandbox:
     """One of dev with these blocks."""
-    (folder / "dev.yaml").write_text(yaml.safe_dump({"notGranted": [not_granted]}))
-    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
-    for name, block in config.items():
-        document["config"].setdefault(f"gpu-cluster:{name}", {}).update(block)
-    return Sandbox(
-        "dev",
-        source=folder_of("dev", folder, yaml.safe_dump(document)),
-        folder=folder / "sandbox",
-        options=SandboxOptions(inventories=folder, job_seconds=1, prestart=False),
-    )
+
+    def change(document: dict[str, Any]) -> None:
+        for name, block in config.items():
+            document.setdefault(f"gpu-cluster:{name}", {}).update(block)
+
+    inventory = {"notGranted": [not_granted]}
+    options = with_inventory(folder, "dev", inventory, job_seconds=1, prestart=False)
+    return Sandbox("dev", folder=folder / "sandbox", mutate=configured(change), options=options)
 
 
 def reasons(running: Sandbox) -> list[str]:

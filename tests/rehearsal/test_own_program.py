@@ -1,7 +1,6 @@
 """`examples/own-program` with the wheel alone, on the cluster of a rehearsed stack."""
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from gpu_cluster.stacks.engine.urn import Urn
 from quality import release
 from tests import packaged
 from tests.rehearsal.conftest import Sandboxes
-from tests.rehearsal.test_consumer import FROM_STAGE
+from tests.rehearsal.test_consumer import FROM_STAGE, engine_on
 
 POOL = "train-gpu"
 IN_ANY_LANGUAGE = """
@@ -47,18 +46,8 @@ def engine(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     program = folder / "program"
     shutil.copytree(ROOT / "examples" / "own-program", program)
     packaged.environment(program / ".venv", release.wheel(folder))
-    mark, token = sandbox.mark, sandbox.control_plane.pki.token_file
-    engine = Engine(folder, program, "dev", providers={}, token_file=token, mark=mark)
-    theirs = sandbox.engine.environment
-    engine.environment.update(
-        {
-            name: theirs[name]
-            for name in FROM_STAGE
-            if name in theirs and name != "GPU_CLUSTER_PYTHON"
-        }
-    )
-    engine.environment["KUBECONFIG"] = os.devnull
-    engine.init()
+    # It has its own interpreter.
+    engine = engine_on(sandbox, program, {*FROM_STAGE} - {"GPU_CLUSTER_PYTHON"})
     file = program / "Pulumi.dev.yaml"
     document = yaml.safe_load(file.read_text())
     outputs = sandbox.engine.outputs()
@@ -101,8 +90,5 @@ def test_a_job_runs_on_gpus_that_the_program_describes(engine: Engine) -> None:
 def through_the_package(program: Path) -> None:
     """Declares the same as programs in other languages do it: the engine starts the package."""
     shutil.copytree(ROOT / "component-package", program / "package")
-    file = program / "Pulumi.yaml"
-    project = yaml.safe_load(file.read_text())
-    project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
-    file.write_text(yaml.safe_dump(project))
+    packaged.as_a_plugin(program)
     (program / "__main__.py").write_text(IN_ANY_LANGUAGE)

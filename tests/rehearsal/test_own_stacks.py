@@ -14,6 +14,7 @@ from gpu_cluster.stacks.capacity import eks
 from gpu_cluster.stacks.definition.files import EXAMPLES
 from quality.faults.changes import STACKS as MORE
 from tests.program.everything import EVERYTHING, config_of
+from tests.rehearsal.conftest import rehearsed
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 
@@ -26,17 +27,10 @@ def rehearse(
     deadline: float = 90,
 ) -> Rehearsal:
     """The whole of it: up, workloads run, everything away again."""
-    source = folder_of(stack, folder, text)
-    with Sandbox(
-        stack,
-        source=source,
-        folder=folder / "sandbox",
-        options=SandboxOptions(inventories=inventories),
-    ) as sandbox:
-        run = Rehearsal(sandbox=sandbox, policy_pack=policies, deadline=deadline)
-        if run.run_until_ready():
-            run.teardown()
-        return run
+    return rehearsed(
+        stack, folder / "sandbox", deadline=deadline, policy_pack=policies,
+        source=folder_of(stack, folder, text), options=SandboxOptions(inventories=inventories),
+    )  # fmt: skip
 
 
 @pytest.mark.prove
@@ -90,13 +84,8 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
     counts: nodes in a subnet without a way out do not join, and the check before it finds that."""
     written = (INVENTORIES / "prod.yaml").read_text().replace("/19 }", "/19, out: none }")
     (tmp_path / "prod.yaml").write_text(written)
-    source = folder_of("prod", tmp_path)
-    with Sandbox(
-        "prod",
-        source=source,
-        folder=tmp_path / "sandbox",
-        options=SandboxOptions(inventories=tmp_path),
-    ) as sandbox:
+    source, options = folder_of("prod", tmp_path), SandboxOptions(inventories=tmp_path)
+    with Sandbox("prod", source=source, folder=tmp_path / "sandbox", options=options) as sandbox:
         previewed = sandbox.engine.preview(POLICIES)
         outcome = sandbox.engine.up()
         settings = sandbox.program.settings

@@ -5,12 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.sandbox import ROOT
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
+from gpu_cluster.stacks.definition.program import Mutation
 from gpu_cluster.stacks.engine.urn import Urn
 from tests.rehearsal.conftest import entered
 from tests.rehearsal.test_documented_commands import COMMAND, HIDDEN
@@ -30,14 +33,29 @@ def as_the_example(program: Path) -> None:
     file.write_text(yaml.safe_dump(document))
 
 
-def test_a_program_creates_its_vpc_and_two_pools_in_it(tmp_path: Path) -> None:
-    """The preview knows none of the subnets and lists what `up` creates. A second one changes
-    nothing, and nothing remains."""
-    with entered("train", tmp_path / "sandbox", as_the_example) as sandbox:
+@contextmanager
+def life_of(folder: Path, program: Mutation) -> Iterator[Sandbox]:
+    """The sandbox of a program after its first `up`, which did what the preview had said. At the
+    end a second one changes nothing, and nothing remains."""
+    with entered("train", folder, program) as sandbox:
         planned = sandbox.engine.preview()
         assert planned.ok, planned.errors
         done = sandbox.engine.up()
         assert done.ok, done.errors
+        assert planned.changes == done.changes
+        yield sandbox
+        again = sandbox.engine.up()
+        assert again.ok, again.errors
+        assert not again.changed
+        gone = sandbox.engine.destroy()
+        assert gone.ok, gone.errors
+        assert sandbox.cloud.list_resources() == []
+
+
+def test_a_program_creates_its_vpc_and_two_pools_in_it(tmp_path: Path) -> None:
+    """The preview knows none of the subnets and lists what `up` creates. A second one changes
+    nothing, and nothing remains."""
+    with life_of(tmp_path / "sandbox", as_the_example) as sandbox:
         rows = {
             Urn.parse(row["urn"]).name: row
             for row in sandbox.engine.resources()
@@ -45,13 +63,6 @@ def test_a_program_creates_its_vpc_and_two_pools_in_it(tmp_path: Path) -> None:
         }
         for pool, subnet in (("train", "private-a"), ("serve", "private-b")):
             assert rows[pool]["outputs"]["subnetIds"] == [rows[subnet]["id"]]
-        assert planned.changes == done.changes
-        again = sandbox.engine.up()
-        assert again.ok, again.errors
-        assert not again.changed
-        gone = sandbox.engine.destroy()
-        assert gone.ok, gone.errors
-        assert sandbox.cloud.list_resources() == []
 
 
 def test_the_page_rehearses_the_program_in_a_kept_rehearsal(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import yaml
 
 from gpu_cluster.policy import settings
 from gpu_cluster.rehearsal.run import POLICIES
-from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES
+from tests.rehearsal.conftest import with_inventory
 from tests.rehearsal.own_stacks import folder_of
 
 pytestmark = pytest.mark.prove(reason="rehearsals; test_gke_tcpxo.py has what the program declares")
@@ -77,9 +78,8 @@ def rehearsed(
     stack = yaml.safe_load((EXAMPLES / f"Pulumi.{STACK}.yaml").read_text())
     stack["config"]["gpu-cluster:gpuPools"]["train-gpu"] |= pool or {}
     stack["config"]["gpu-cluster:cluster"] |= cluster
-    (folder / f"{STACK}.yaml").write_text(yaml.safe_dump(document))
     source = folder_of(STACK, folder, yaml.safe_dump(stack))
-    options = SandboxOptions(inventories=folder, job_seconds=2)
+    options = with_inventory(folder, STACK, document, job_seconds=2)
     with Sandbox(STACK, source=source, folder=folder / "sandbox", options=options) as sandbox:
         yield Rehearsal(sandbox=sandbox, policy_pack=POLICIES, deadline=180)
 

@@ -14,7 +14,17 @@ from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox, SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import changed, configured, entered, nothing_stays, until, whole_life
+from tests.rehearsal.conftest import (
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    rehearsed,
+    until,
+    whole_life,
+    with_inventory,
+)
+from tests.rehearsal.gpu_direct import two_workers
 
 GANG = 4
 WORKERS = "Job default/ddp-workers-0"
@@ -31,7 +41,6 @@ MACHINE = "g2-standard-24"
 """With two GPUs, of which a worker takes one: two would fit on a node."""
 G_INSTANCES, VCPUS = "G_VT", 4
 """The quota of g4dn.xlarge on demand, and what a machine counts."""
-QUEUES = Path(__file__).with_name("queues.yaml")
 
 
 def gang(config: dict[str, Any]) -> None:
@@ -49,7 +58,7 @@ def brief(config: dict[str, Any]) -> None:
     config["gpu-cluster:gpuPools"]["train-gpu"]["maxRunDurationSeconds"] = 600
 
 
-def rehearsed(
+def with_stock(
     tmp_path: Path,
     *mutations: Mutation,
     stock: int,
@@ -58,27 +67,15 @@ def rehearsed(
 ) -> Rehearsal:
     """The gang where Compute Engine has so many machines in the second zone, and too few in the
     first; `between`: before everything leaves."""
-    inventories = tmp_path / "inventories"
-    inventories.mkdir()
     rows = {"us-central1-a": GANG - 1, SECOND: stock}
-    described = {
-        "stock": [
-            {"machineType": MACHINE, "zone": zone, "nodes": nodes} for zone, nodes in rows.items()
-        ]
-    }
-    (inventories / "train-gke.yaml").write_text(yaml.safe_dump(described))
-    with entered(
+    described = [
+        {"machineType": MACHINE, "zone": zone, "nodes": nodes} for zone, nodes in rows.items()
+    ]
+    return rehearsed(
         "train-gke", tmp_path / "sandbox", configured(gang), *mutations,
-        options=SandboxOptions(inventories=inventories, job_seconds=2),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
-        if stock < GANG or mutations:
-            rehearsal.run_up_only()
-            between(sandbox)
-        elif rehearsal.run_until_ready():
-            between(sandbox)
-            rehearsal.teardown()
-        return rehearsal
+        whole=stock == GANG and not mutations, between=between, deadline=deadline,
+        options=with_inventory(tmp_path, "train-gke", {"stock": described}, job_seconds=2),
+    )  # fmt: skip
 
 
 def gpu_nodes(rehearsal: Rehearsal) -> list[int]:
@@ -91,7 +88,7 @@ def gpu_nodes(rehearsal: Rehearsal) -> list[int]:
 def test_all_nodes_of_a_job_start_together(tmp_path: Path) -> None:
     """The four workers run at once, in the zone that has four machines; a second up changes
     nothing, and nothing is left."""
-    rehearsal = rehearsed(tmp_path, stock=GANG)
+    rehearsal = with_stock(tmp_path, stock=GANG)
     assert rehearsal.failures == []
     events = rehearsal.sandbox.event_log.events
     together = [event.detail for event in events if event.what == "together"]
@@ -176,7 +173,7 @@ def asked_again(sandbox: Sandbox) -> None:
 @pytest.mark.prove(reason="test_queued_nodes.py has each step; this is a whole rehearsal")
 def test_no_node_starts_if_one_is_missing(tmp_path: Path) -> None:
     """Of four machines three can be had: none starts, no pod is created, the report says why."""
-    rehearsal = rehearsed(tmp_path, stock=GANG - 1, deadline=20, between=asked_again)
+    rehearsal = with_stock(tmp_path, stock=GANG - 1, deadline=20, between=asked_again)
     events = rehearsal.sandbox.event_log.events
     assert gpu_nodes(rehearsal) in ([], [0])
     assert not [pod for pod in pod_lives(events) if "ddp" in pod.workload]
@@ -214,21 +211,15 @@ def test_what_a_queued_pool_lacks_is_named(
 ) -> None:
     """The report says why the job does not run."""
     mutations = [changed(kind, code) for kind, code in changes.items()]
-    rehearsal = rehearsed(tmp_path, *mutations, stock=GANG, deadline=20)
+    rehearsal = with_stock(tmp_path, *mutations, stock=GANG, deadline=20)
     assert any(says in line for line in rehearsal.failures), rehearsal.failures
 
 
 def without_enough(config: dict[str, Any]) -> None:
     """The gang on EKS, whose Auto Scaling groups start what they can get."""
-    ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-    config["gpu-cluster:batch"] = {
-        "jobSet": True,
-        "queues": {"training": {"pools": ["train-gpu"]}},
-        "podsReadyMinutes": 1,
-    }
-    config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = GANG
-    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "nodes": GANG}}
-    config["gpu-cluster:workloads"] = {}
+    two_workers(config, {**config["gpu-cluster:gpuPools"]["train-gpu"], "maxNodes": GANG})
+    config["gpu-cluster:batch"]["podsReadyMinutes"] = 1
+    config["gpu-cluster:trainingJobs"]["ddp"]["nodes"] = GANG
 
 
 def with_karpenter(config: dict[str, Any]) -> None:

@@ -17,12 +17,19 @@ from gpu_cluster.components.batch.batch_args import BatchArgs, QueueArgs
 from gpu_cluster.rehearsal.event_log import Event
 from gpu_cluster.rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from gpu_cluster.rehearsal.report.report import gpu_nodes_over_time, node_lives, pod_lives
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.rehearsal.simulators.inventory import inventory
 from gpu_cluster.stacks.definition.program import Mutation
 from gpu_cluster.stacks.live.controllers import foreign_controllers
-from tests.rehearsal.conftest import as_it_was, changed, configured, entered, nothing_stays
+from tests.rehearsal.conftest import (
+    as_it_was,
+    changed,
+    configured,
+    entered,
+    nothing_stays,
+    with_inventory,
+)
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -232,14 +239,10 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
 
 def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path) -> None:
     """Nothing of it is changed, adopted or deleted, and none of the stack's own is created."""
-    inventories = tmp_path / "inventories"
-    inventories.mkdir()
     described = {"machines": inventory("onprem"), "controllers": ["kueue", "jobset"]}
-    (inventories / "onprem.yaml").write_text(yaml.safe_dump(described))
-    with entered(
-        "onprem", tmp_path / "sandbox", configured(with_queues_there),
-        options=SandboxOptions(inventories=inventories),
-    ) as sandbox:  # fmt: skip
+    options = with_inventory(tmp_path, "onprem", described)
+    change = configured(with_queues_there)
+    with entered("onprem", tmp_path / "sandbox", change, options=options) as sandbox:
         api = sandbox.control_plane.api
         api.create(FLAVORS, THEIRS)
         before = {one["metadata"]["name"]: one for one in api.items(DEFINITIONS)}

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpu_cluster.cli.ci.kept_state import opened
 from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
@@ -18,6 +17,7 @@ from gpu_cluster.stacks.definition.program import Mutation
 from gpu_cluster.stacks.engine.plan import Plan, read_plan
 from gpu_cluster.stacks.engine.urn import Urn
 from quality.faults.state_fixtures import FIXTURES, restored
+from tests import packaged
 from tests.integration.cli.test_kept_state import encrypted
 from tests.rehearsal.conftest import as_it_was, configured
 
@@ -102,10 +102,7 @@ def through_the_package(program: Path) -> None:
     folder.mkdir()
     (folder / "PulumiPlugin.yaml").write_text("runtime: python\n")
     (folder / "__main__.py").write_text(PACKAGE)
-    file = program / "Pulumi.yaml"
-    project = yaml.safe_load(file.read_text())
-    project["plugins"] = {"providers": [{"name": "gpu-cluster", "path": "package"}]}
-    file.write_text(yaml.safe_dump(project))
+    packaged.as_a_plugin(program)
 
 
 OF_EVERY_STATE = pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_cluster.rehearsal.sandbox import Sandbox, SandboxOptions
+from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
+from tests.rehearsal.conftest import with_inventory
 from tests.rehearsal.own_stacks import STACKS, folder_of
 
 IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04"
@@ -29,11 +30,9 @@ def rehearse(
     }
     inventory = yaml.safe_load((STACKS / "inventories" / f"{stack}.yaml").read_text())
     inventory["reservations"] = reservations
-    (folder / f"{stack}.yaml").write_text(yaml.safe_dump(inventory))
     source = folder_of(stack, folder, yaml.safe_dump(document))
-    with Sandbox(
-        stack, source=source, folder=folder / "sandbox", options=SandboxOptions(inventories=folder)
-    ) as sandbox:
+    options = with_inventory(folder, stack, inventory)
+    with Sandbox(stack, source=source, folder=folder / "sandbox", options=options) as sandbox:
         run = Rehearsal(sandbox=sandbox, policy_pack=None, deadline=45)
         run.run_up_only()
         # It ends at the first job that cannot run; the autoscaler goes on to the others.

@@ -9,7 +9,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.control_plane import keda
 from gpu_cluster.rehearsal.control_plane.local_control_plane import LocalControlPlane
@@ -18,7 +17,7 @@ from gpu_cluster.rehearsal.report.report import node_lives
 from gpu_cluster.rehearsal.sandbox import Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from tests.program.environments import recorded, values_of
-from tests.rehearsal.conftest import configured
+from tests.rehearsal.conftest import configured, up
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.11.0"
 KEDA = {"serverAddress": "http://prometheus.monitoring:9090", "query": "up", "threshold": 5}
@@ -74,13 +73,13 @@ def test_services_go_from_zero_to_some_and_back(tmp_path: Any) -> None:
 def _with_two_pods_each(sandbox: Sandbox) -> dict[str, int]:
     """How many pods the services are to have once `replicas` takes the place of `scaling`: until
     then others decided it, and Kubernetes calls that a conflict."""
-    document = yaml.safe_load(sandbox.program.file.read_text())
-    for service in document["config"]["gpu-cluster:services"].values():
-        del service["scaling"]
-        service["replicas"] = 2
-    sandbox.program.file.write_text(yaml.safe_dump(document))
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
+
+    def fixed(config: dict[str, Any]) -> None:
+        for service in config["gpu-cluster:services"].values():
+            del service["scaling"]
+            service["replicas"] = 2
+
+    up(sandbox, configured(fixed))
     items = sandbox.control_plane.api.items("/apis/apps/v1/namespaces/default/deployments")
     return {item["metadata"]["name"]: item["spec"]["replicas"] for item in items}
 

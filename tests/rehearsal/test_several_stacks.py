@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpu_cluster.rehearsal.sandbox import Sandbox
-from tests.rehearsal.conftest import entered, until
-from tests.rehearsal.test_own_vpc import as_the_example
+from tests.rehearsal.conftest import until
+from tests.rehearsal.test_own_vpc import as_the_example, life_of
 
 pytestmark = pytest.mark.prove(reason="a whole life in the cloud, of a program like the others")
 FURTHER = """
@@ -73,16 +73,5 @@ def finished(sandbox: Sandbox) -> set[str]:
 def test_stacks_on_the_cluster_of_the_first_live_and_end_with_it(tmp_path: Path) -> None:
     """The second has a node group of its own, the third uses the first's: each one's job runs on a
     GPU. A second `up` changes nothing, and nothing remains."""
-    with entered("train", tmp_path / "sandbox", as_three_stacks) as sandbox:
-        planned = sandbox.engine.preview()
-        assert planned.ok, planned.errors
-        done = sandbox.engine.up()
-        assert done.ok, done.errors
-        assert planned.changes == done.changes
+    with life_of(tmp_path / "sandbox", as_three_stacks) as sandbox:
         until(lambda: finished(sandbox) == JOBS, "the job of each stack runs on a GPU")
-        again = sandbox.engine.up()
-        assert again.ok, again.errors
-        assert not again.changed
-        gone = sandbox.engine.destroy()
-        assert gone.ok, gone.errors
-        assert sandbox.cloud.list_resources() == []

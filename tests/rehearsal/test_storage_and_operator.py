@@ -8,32 +8,36 @@ there. What goes wrong with each: test_buckets.py, test_volumes.py, test_gpu_ope
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.control_plane.pods import part
 from gpu_cluster.rehearsal.existing.gpu_operator import NAMESPACE
-from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.live import leftovers
 from gpu_cluster.stacks.outcome import ExitCode
-from tests.rehearsal.conftest import as_it_was, configured, entered, nothing_stays
+from tests.rehearsal.conftest import (
+    all_pools,
+    as_it_was,
+    configured,
+    entered,
+    nothing_stays,
+    with_inventory,
+)
 from tests.rehearsal.test_buckets import with_bucket
 from tests.rehearsal.test_change import refuses_to_delete_a_disk
-from tests.rehearsal.test_gpu_operator import every_pool
 from tests.rehearsal.test_volumes import with_volumes
 
 UBUNTU = {"osImage": "ubuntu", "driver": "none", "secureBoot": False}
 EQUIPPED = {
     "train": (
         "after",
-        [with_bucket("train"), every_pool(devicePlugin="none", discoveryLabels=True)],
+        [with_bucket("train"), all_pools(devicePlugin="none", discoveryLabels=True)],
     ),
     "train-gke": (
         "before",
         [
             configured(lambda config: with_volumes(config, "other", "other")),
             with_bucket("train-gke"),
-            every_pool(devicePlugin="none", **UBUNTU),
+            all_pools(devicePlugin="none", **UBUNTU),
         ],
     ),
 }
@@ -47,8 +51,7 @@ def run(
     """The environment up, its jobs on their GPUs, and a second up; the last test ends it."""
     stack, folder = request.param, tmp_path_factory.mktemp(request.param)
     operator, mutations = EQUIPPED[stack]
-    (folder / f"{stack}.yaml").write_text(yaml.safe_dump({"gpuOperator": operator}))
-    options = SandboxOptions(inventories=folder)
+    options = with_inventory(folder, stack, {"gpuOperator": operator})
     with entered(stack, folder / "sandbox", *mutations, options=options) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox, deadline=90)
         rehearsal.run_until_ready()

@@ -1,63 +1,47 @@
 """A training job whose workers must be close together, with upstream's Kueue placing them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.rehearsal.report.report import node_lives, pod_lives
-from gpu_cluster.rehearsal.sandbox import SandboxOptions
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.program import Mutation
 from tests.program.effects import set_scaler
-from tests.rehearsal.conftest import changed, configured, entered
+from tests.rehearsal.conftest import changed, configured, details, rehearsed, with_inventory
+from tests.rehearsal.gpu_direct import two_workers
 
 IMAGE = "example.com/image:1"
 WORKERS = "Job default/ddp-workers-0"
-QUEUES = Path(__file__).with_name("queues.yaml")
 BLOCK, LAYER = "cloud.google.com/gce-topology-block", "topology.k8s.aws/network-node-layer-3"
 GKE = {"machineType": "a3-megagpu-8g", "zones": ["us-central1-a"]}
 EKS = {"instanceTypes": ["p5.48xlarge"], "zones": ["us-east-1a"]}
+FIVE = {"minNodes": 5, "maxNodes": 5}
 
 
-def placed(pool: dict[str, Any], job: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """One job on a pool, topology-aware, and nothing else."""
+def in_blocks(
+    tmp_path: Path, pool: dict[str, Any], job: dict[str, Any], *mutations: Mutation,
+    whole: bool = False, deadline: float = 90,
+) -> Rehearsal:  # fmt: skip
+    """One job on a pool, topology-aware, and nothing else, where the first block has one machine,
+    and each of the others two."""
 
     def configure(config: dict[str, Any]) -> None:
-        ddp = yaml.safe_load(QUEUES.read_text())["gpu-cluster:trainingJobs"]["ddp"]
-        config["gpu-cluster:batch"] = {
-            "jobSet": True,
-            "queues": {"training": {"pools": ["train-gpu"]}},
-        }
-        config["gpu-cluster:gpuPools"] = {"train-gpu": {**pool, "topologyAware": True}}
-        config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, **job}}
-        config["gpu-cluster:workloads"] = {}
+        two_workers(config, {**pool, "topologyAware": True})
+        config["gpu-cluster:trainingJobs"]["ddp"] |= job
 
-    return configure
-
-
-def rehearsed(
-    tmp_path: Path, stack: str, machine: dict[str, str], change: Callable[[dict[str, Any]], None],
-    *mutations: Mutation, whole: bool = False, deadline: float = 90,
-) -> Rehearsal:  # fmt: skip
-    """Where the first block has one machine, and each of the others two."""
-    inventories = tmp_path / "inventories"
-    inventories.mkdir()
+    if "machineType" in pool:
+        stack, machine = "train-gke", {"machineType": pool["machineType"]}
+    else:
+        stack, machine = "train", {"instanceType": pool["instanceTypes"][0]}
     blocks = {"blocks": [{**machine, "nodes": [1, 2, 2]}]}
-    (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(blocks))
-    with entered(
-        stack, tmp_path / "sandbox", configured(change), *mutations,
-        options=SandboxOptions(inventories=inventories, job_seconds=2),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
-        if not whole:
-            rehearsal.run_up_only()
-        elif rehearsal.run_until_ready():
-            rehearsal.teardown()
-        return rehearsal
+    return rehearsed(
+        stack, tmp_path / "sandbox", configured(configure), *mutations,
+        whole=whole, deadline=deadline,
+        options=with_inventory(tmp_path, stack, blocks, job_seconds=2),
+    )  # fmt: skip
 
 
 def blocks(rehearsal: Rehearsal) -> list[str]:
@@ -70,37 +54,26 @@ def blocks(rehearsal: Rehearsal) -> list[str]:
 
 
 @pytest.mark.prove(reason="a whole rehearsal; test_batch.py has what the program declares")
-@pytest.mark.parametrize(
-    ("stack", "machine", "pool", "level"),
-    [
-        ("train-gke", {"machineType": "a3-megagpu-8g"}, GKE, BLOCK),
-        ("train", {"instanceType": "p5.48xlarge"}, EKS, LAYER),
-    ],
-    ids=["gke", "eks"],
-)
+@pytest.mark.parametrize(("pool", "level"), [(GKE, BLOCK), (EKS, LAYER)], ids=["gke", "eks"])
 def test_a_job_that_needs_one_block_gets_nodes_of_one(
-    tmp_path: Path, stack: str, machine: dict[str, str], pool: dict[str, Any], level: str
+    tmp_path: Path, pool: dict[str, Any], level: str
 ) -> None:
     """Of five machines in three blocks; a second up changes nothing, and nothing is left."""
-    fixed = {**pool, "minNodes": 5, "maxNodes": 5}
     job = {"nodes": 2, "requiredTopology": level}
-    rehearsal = rehearsed(tmp_path, stack, machine, placed(fixed, job), whole=True)
+    rehearsal = in_blocks(tmp_path, pool | FIVE, job, whole=True)
     assert rehearsal.failures == []
     where = blocks(rehearsal)
     assert len(where) == 2
     assert len({*where}) == 1
     assert where[0].endswith(("2", "3"))
-    steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["idempotency"] == "no changes"
+    assert details(rehearsal)["idempotency"] == "no changes"
 
 
 @pytest.mark.prove(reason="a whole rehearsal")
 def test_a_job_that_no_block_holds_waits_with_kueues_reason(tmp_path: Path) -> None:
     """Three machines are free, and no block has three."""
     job = {"nodes": 3, "requiredTopology": BLOCK}
-    pool = {**GKE, "minNodes": 5, "maxNodes": 5}
-    machine = {"machineType": "a3-megagpu-8g"}
-    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), deadline=30)
+    rehearsal = in_blocks(tmp_path, GKE | FIVE, job, deadline=30)
     (line,) = (line for line in rehearsal.failures if WORKERS in line)
     assert 'topology "train-gpu" allows to fit only 2 out of 3 pod(s)' in line
 
@@ -110,8 +83,7 @@ def test_a_queued_pool_has_its_nodes_first_and_places_then(tmp_path: Path) -> No
     """Kueue asks for nodes, and looks where they are once they exist."""
     pool = {**GKE, "capacityType": "flex-start", "queued": True, "maxNodes": 5}
     job = {"nodes": 3, "preferredTopology": BLOCK}
-    machine = {"machineType": "a3-megagpu-8g"}
-    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), whole=True)
+    rehearsal = in_blocks(tmp_path, pool, job, whole=True)
     assert rehearsal.failures == []
     assert sorted(blocks(rehearsal)) == ["block-1/subblock-1"] + 2 * ["block-2/subblock-2"]
 
@@ -120,13 +92,11 @@ def test_a_queued_pool_has_its_nodes_first_and_places_then(tmp_path: Path) -> No
 def test_pods_that_kueue_does_not_place_are_found(tmp_path: Path) -> None:
     """Without its Topology the scheduler puts them anywhere, and the report says so."""
     job = {"nodes": 3, "requiredTopology": BLOCK}
-    pool = {**GKE, "minNodes": 5, "maxNodes": 5}
-    machine = {"machineType": "a3-megagpu-8g"}
     unplaced = changed(
         "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
         "props['metadata']['labels'].pop('kueue.x-k8s.io/queue-name')",
     )
-    rehearsal = rehearsed(tmp_path, "train-gke", machine, placed(pool, job), unplaced)
+    rehearsal = in_blocks(tmp_path, GKE | FIVE, job, unplaced)
     assert any("its pods must share one" in line for line in rehearsal.failures)
 
 
@@ -168,16 +138,13 @@ def test_a_pool_grows_in_the_zone_that_has_machines(
         config["gpu-cluster:workloads"] = {"serve": serve}
         config.pop("gpu-cluster:monitoring", None)
 
-    inventories = tmp_path / "inventories"
-    inventories.mkdir()
     stock = {"stock": [{**machine, "zone": first, "nodes": 0}]}
-    (inventories / f"{stack}.yaml").write_text(yaml.safe_dump(stock))
-    with entered(
-        stack, tmp_path / "sandbox", configured(two_zones),
-        options=SandboxOptions(inventories=inventories),
-    ) as sandbox:  # fmt: skip
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=240)
-        assert rehearsal.run_up_only(), rehearsal.failures
-        zones = [node["metadata"]["labels"][ZONE] for node in sandbox.cluster_cache.gpu_nodes]
+    rehearsal = rehearsed(
+        stack, tmp_path / "sandbox", configured(two_zones), whole=False, deadline=240,
+        options=with_inventory(tmp_path, stack, stock),
+    )  # fmt: skip
+    assert rehearsal.failures == []
+    nodes = rehearsal.sandbox.cluster_cache.gpu_nodes
+    zones = [node["metadata"]["labels"][ZONE] for node in nodes]
     # The nodes of a node group have the label of its first zone here.
     assert zones == [first if scaler == "cluster-autoscaler" else second] * 2

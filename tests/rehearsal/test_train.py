@@ -4,14 +4,12 @@ Only that shows AWS, autoscaler, scheduler and engine together, down to an empty
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gpu_cluster.components.cluster import GPU_TAINT
-from gpu_cluster.rehearsal.sandbox import ROOT
+from tests.rehearsal.conftest import run_cli
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 
@@ -20,14 +18,7 @@ TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the tags, read back, are what came up; no GPU before the plugin ran."""
     folder = tmp_path / "sandbox"
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_cluster.cli", "rehearse", "train", "--folder", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_cli("rehearse", "train", "--folder", str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())
     assert [count for _, count in report["gpu_nodes"]] == [0, 1, 0]
