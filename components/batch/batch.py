@@ -8,10 +8,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from ..access.admission import admission_policy
 from ..access.rights import rule
 from ..catalog import kubernetes as names
 from ..cluster import AllAtOnce, Cluster, GpuPool
+from ..gpu.admission import admission_policy
 from ..gpu.pod_args import Auxiliary
 from . import kueue, published
 from .batch_args import BatchArgs, QueueArgs

@@ -8,9 +8,9 @@ import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.admissionregistration.v1 import ValidationArgsDict
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
-from ..access.admission import admission_policy
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, Cluster, GpuPool
+from ..gpu.admission import admission_policy
 from .team_args import CHOOSES_GPUS, HARMLESS_VARIABLE, TeamQueue
 
 _VARIABLES = (

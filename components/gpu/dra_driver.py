@@ -20,11 +20,11 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 
 from ..access import rights
-from ..access.admission import admission_policy
 from ..catalog import images
 from ..catalog import kubernetes as names
 from ..cluster import Cluster
 from ..lifecycle.prefix import unique
+from .admission import admission_policy
 
 NAMESPACE = "kube-system"
 NAME = "nvidia-dra-driver"
