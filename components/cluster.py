@@ -4,7 +4,7 @@ Labels, taints, tolerations, selectors, autoscaler tags and the exported contrac
 from one `GpuPool`; no value of it is written down twice.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
@@ -15,7 +15,7 @@ from .catalog.metrics import Source
 from .kube.taints import CLOUD_EFFECTS, Effect
 from .schema.decode import NAMESPACE, at
 from .schema.limits import LABEL_KEY, LABEL_VALUE, Example
-from .schema.refusal import Refusals, refuse
+from .schema.refusal import Refusal, Refusals, collected, known_only, refuse
 from .schema.rules import Checked, never
 
 # Not imported at runtime: commands that only read settings declare nothing, and the SDKs take a
@@ -431,22 +431,22 @@ def smallest(pool: GpuPool, choices: Sequence[GpuPool]) -> GpuPool:
 def resolved(
     pools: Mapping[str, Any], refusals: Refusals, *cluster: object
 ) -> dict[str, ResolvedPool[Any]]:
-    """The pools with all decisions made, in their `cluster` if these depend on it; raises all
-    `refusals` if a pool is refused, since nothing can be checked against it."""
+    """The pools with all decisions made, in their `cluster` if these depend on it. Of one that is
+    refused, only the name is known."""
     found = {}
     for name, pool in pools.items():
+        found[name] = known_only(ResolvedPool, args=pool, pool=known_only(GpuPool, name=name))
         with refusals:
             found[name] = at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, *cluster)
-    if len(found) < len(pools):
-        refusals.check()
     return found
 
 
-def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> None:
+@collected
+def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> Iterator[Refusal]:
     """Raises ValueError for a CPU pool with the name of a GPU pool."""
     for name in cpu_pools:
         if name in pools:
-            raise refuse((f"{NAMESPACE}:cluster", "cpuPools", name))(
+            yield refuse((f"{NAMESPACE}:cluster", "cpuPools", name))(
                 "is also the name of a GPU pool; choose another"
             )
 

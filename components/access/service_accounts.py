@@ -13,7 +13,7 @@ from ..catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_RO
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Limit, matching, pattern
 from ..schema.outputs import MaybeOutput, Named, keyed, named
-from ..schema.refusal import Keys, Refusal, collected, refuse
+from ..schema.refusal import Keys, Refusal, collected, raised, refuse
 from ..schema.rules import Checked, only, rule
 
 KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
@@ -218,7 +218,8 @@ class Access:
                     "buckets are in the region of the cluster"
                 )
         for name, arns in (("policies", account.policies), ("bucketKeys", account.bucket_keys)):
-            self.check_arns(((name, key), arn) for key, arn in keyed(arns))
+            named = [((name, key), arn) for key, arn in keyed(arns)]
+            yield from raised(self.check_arns, named)
         if account.buckets and self.buckets is None:
             yield refuse("buckets")(
                 f"platform {platform} cannot mount buckets; use volumes with existingClaim"

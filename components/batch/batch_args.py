@@ -12,7 +12,7 @@ from ..cluster import GpuPool
 from ..schema.decode import unknown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, matching
-from ..schema.refusal import Refusal, Refusals, refuse
+from ..schema.refusal import Refusal, Refusals, collected, raised, refuse
 from ..schema.rules import Checked, rule
 
 _GROUP = matching(
@@ -175,16 +175,17 @@ class BatchArgs(Checked):
 
         Raises ValueError for a queue, pool or namespace that both a team and another queue claim.
         """
+        refusals = Refusals()
         for name, queue in self.queues.items():
             if name in teams:
                 reason = "is also the name of a team, whose queue has that name; choose another"
-                raise refuse(("queues", name))(reason)
+                refusals.add(refuse(("queues", name))(reason))
             for team, its in teams.items():
                 for key in ("pools", "namespaces"):
                     if both := [item for item in getattr(queue, key) if item in getattr(its, key)]:
-                        raise refuse(("queues", name, key), both[0])(
-                            f"belongs to team {team}; drop it, or make the queue a team too"
-                        )
+                        reason = f"belongs to team {team}; drop it, or make the queue a team too"
+                        refusals.add(refuse(("queues", name, key), both[0])(reason))
+        refusals.check()
         return replace(self, job_set=True, queues={**self.queues, **teams})
 
     def owners(self, pool: str) -> list[str]:
@@ -208,48 +209,49 @@ class BatchArgs(Checked):
                     self.check_priority("priority", args.priority)
         refusals.check()
 
-    def check_queue(self, asked: QueueRequest) -> None:
+    @collected
+    def check_queue(self, asked: QueueRequest) -> Iterator[Refusal]:
         """Raises ValueError if the job could never leave its queue."""
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
-                raise refuse("priority")("has no effect without a queue; drop it, or set queue")
+                yield refuse("priority")("has no effect without a queue; drop it, or set queue")
             if pool.all_at_once is not None and asked.long_running:
-                raise refuse("pool")(
+                yield refuse("pool")(
                     f"{pool.name} is queued, and only jobs of a queue run there",
                     remedy="choose another pool",
                 )
-            if pool.all_at_once is not None:
-                raise refuse("queue")(
+            elif pool.all_at_once is not None:
+                yield refuse("queue")(
                     f"is missing, and pool {pool.name} is queued: its nodes start only for jobs "
                     "of a queue; set it, or choose another pool"
                 )
             return
         args = self._queue(name)
         if asked.namespace not in args.namespaces:
-            raise refuse("queue")(
+            yield refuse("queue")(
                 f"{name} does not accept jobs from namespace {asked.namespace}",
                 remedy=f"allowed namespaces: {', '.join(args.namespaces)}",
             )
-        if pool.name not in args.pools:
-            raise refuse("queue")(
-                f"{name} does not hand out pool {pool.name}",
-                remedy=f"allowed pools: {', '.join(args.pools)}",
-            )
-        if not asked.gpus:
-            raise refuse("queue")(
-                f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
-            )
         if asked.uncounted:
-            raise refuse(asked.uncounted)(
+            yield refuse(asked.uncounted)(
                 f"is not possible in queue {name}: of GPUs that pods claim, Kueue "
                 f"{images.KUEUE.tag} counts only a number for each pod",
                 remedy="drop the key, or use a pool without a queue",
             )
-        self._check_priority(name, asked.priority)
-        if asked.pods * asked.gpus > (quota := args.quota(pool)):
+        yield from raised(self._check_priority, name, asked.priority)
+        if pool.name not in args.pools:
+            yield refuse("queue")(
+                f"{name} does not hand out pool {pool.name}",
+                remedy=f"allowed pools: {', '.join(args.pools)}",
+            )
+        elif not asked.gpus:
+            yield refuse("queue")(
+                f"{name} hands out GPUs, and gpus is 0; request GPUs, or drop the queue"
+            )
+        elif asked.pods * asked.gpus > (quota := args.quota(pool)):
             bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
-            raise refuse("queue")(
+            yield refuse("queue")(
                 f"{name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods with "
                 f"{asked.gpus} each would wait forever; request fewer, or raise {bound}"
             )

@@ -4,7 +4,7 @@ Each function raises ValueError with one line that begins with the key's path, a
 could never run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import TypeVar
 from ..catalog import kubernetes as names
 from ..cluster import GpuPool
 from ..gpu.acceptance_args import GpuTestArgs
-from ..gpu.pod_args import Auxiliary, PodArgs
+from ..gpu.pod_args import Auxiliary
 from ..gpu.pod_parts import contents_of
 from ..gpu.service_args import ServiceArgs
 from ..gpu.workload_args import GpuPodArgs, WorkloadArgs
 from ..schema.decode import at, decode_map, read_partly
-from ..schema.refusal import UNKNOWN_POOL, Keys, Refusals, refuse
+from ..schema.refusal import UNKNOWN_POOL, Keys, Refusals, known_only, refuse, unset
 from ..schema.rules import is_given
 from .batch_args import BatchArgs, QueueArgs, QueueRequest
 from .training_args import TrainingArgs
@@ -40,39 +40,39 @@ class Available:
 
 
 def read_batch(
-    path: str, value: object, pools: Pools, of_teams: Mapping[str, QueueArgs]
+    path: str,
+    value: object,
+    pools: Pools,
+    of_teams: Callable[[], Mapping[str, QueueArgs]],
+    refusals: Refusals,
 ) -> BatchArgs | None:
     """Reads the config's `batch`, whose key is `path`, with the teams' queues added; None if
-    nothing in it is enabled."""
-    refusals = Refusals()
-    args = read_partly(path, BatchArgs, value, refusals)
-    if args is None:
-        raise refusals.first()
-    with refusals:
+    nothing in it is enabled. Raises the refusals of queues; after others, which it adds to
+    `refusals`, what it returns lacks what is refused."""
+    of_queues = Refusals()
+    args = read_partly(path, BatchArgs, value, refusals) or known_only(BatchArgs)
+    with of_queues:
         for name, queue in args.queues.items():
             for position, pool in enumerate(queue.pools):
-                with refusals:
+                with of_queues:
                     quota = pool_at((path, "queues", name, "pools", position), pool, pools)
                     at((path, "queues", name), queue.quota, quota)
-    with refusals:
-        if of_teams and isinstance(value, Mapping) and value.get("jobSet") is False:
-            raise refuse((path, "jobSet"))(
-                "is false, and teams submit their jobs as JobSets; drop the key, or teams"
-            )
-    with refusals:
-        if of_teams:
-            args = at(path, args.joined, of_teams)
-    with refusals:
-        remedy = "add batch.queues or teams, or drop the key"
-        none = not (args.queues or of_teams)
-        if none and is_given(args, "pods_ready_minutes"):
-            reason = "is for jobs of queues, and there is none"
-            refusals.add(refuse((path, "podsReadyMinutes"))(reason, remedy=remedy))
-        if none and args.priorities:
-            reason = "has no effect without queues"
-            refusals.add(refuse((path, "priorities"))(reason, remedy=remedy))
-    refusals.check()
-    return args if args.job_set or args.queues else None
+    refusals.add(*of_queues)
+    if (teams := of_teams()) and isinstance(value, Mapping) and value.get("jobSet") is False:
+        reason = "is false, and teams submit their jobs as JobSets; drop the key, or teams"
+        refusals.add(refuse((path, "jobSet"))(reason))
+    none, remedy = not (args.queues or teams), "add batch.queues or teams, or drop the key"
+    if none and is_given(args, "pods_ready_minutes"):
+        reason = "is for jobs of queues, and there is none"
+        refusals.add(refuse((path, "podsReadyMinutes"))(reason, remedy=remedy))
+    if none and is_given(args, "priorities"):
+        reason = "has no effect without queues"
+        refusals.add(refuse((path, "priorities"))(reason, remedy=remedy))
+    if teams:
+        args = at(path, args.joined, teams)
+    if of_queues:
+        raise of_queues.first()
+    return args if args.queues or args.job_set else None
 
 
 def read_workloads(path: str, value: object, available: Available) -> Mapping[str, WorkloadArgs]:
@@ -105,28 +105,31 @@ def read_training_jobs(
     path: str, value: object, available: Available
 ) -> Mapping[str, TrainingArgs]:
     """Reads the config's `trainingJobs`, whose key is `path`."""
-    if value and not (available.batch and available.batch.job_set):
-        raise refuse(path)("need the JobSet controller", remedy="set batch.jobSet to true")
     return read_pods(path, TrainingArgs, value, available)
 
 
 def read_pods(path: str, kind: type[Pods], value: object, available: Available) -> dict[str, Pods]:
     """Reads and checks a block of pods, each entry on one pool; an entry with a refused setting as
     far as possible."""
-    refusals, batch = Refusals(), available.batch or BatchArgs()
+    refusals = Refusals()
     entries = decode_map(path, kind, value, refusals)
+    with refusals:
+        runs = kind is not TrainingArgs or (available.batch and available.batch.job_set)
+        if value and not runs:
+            raise refuse(path)("need the JobSet controller", remedy="set batch.jobSet to true")
     for name, args in entries.items():
         entry = f"{path}.{name}"
         with refusals:
-            at(entry, batch.check_names, args)
+            at(entry, (available.batch or BatchArgs()).check_names, args)
         with refusals:
             at(entry, args.check_names, available.auxiliary)
         with refusals:
             pool = pool_at((entry, "pool"), args.pool, available.pools)
             if isinstance(args, TrainingArgs):
                 refusals.narrow(entry, partial(args.possible_on, pool))
-            check_pods(entry, args, at(entry, _request, args, pool, batch), available)
-    refusals.check()
+            check_pods(entry, args, pool, available)
+    if refusals:
+        raise refusals.first()
     return dict(entries)
 
 
@@ -151,14 +154,24 @@ def _request(args: GpuPodArgs | TrainingArgs, pool: GpuPool, batch: BatchArgs) -
     return args.request(pool)
 
 
-def check_pods(path: str, args: PodArgs, request: QueueRequest, available: Available) -> None:
+def check_pods(
+    path: str, args: GpuPodArgs | TrainingArgs, pool: GpuPool, available: Available
+) -> None:
     """Refuses pods that do not fit any node, would never leave their queue, or name missing
-    objects. `request`: what they request all at once, with or without a queue."""
+    objects."""
     refusals = Refusals()
     with refusals:
-        at(path, args.check_fits, request.pool)
-        at(path, (available.batch or BatchArgs()).check_queue, request)
-        at(path, args.check_auxiliary, available.auxiliary, nodes=request.pods, pool=request.pool)
+        at(path, args.check_fits, pool)
+    fit = not refusals
+    with refusals:
+        batch = available.batch or BatchArgs()
+        request = at(path, _request, args, pool, batch)
+        if not fit:
+            unset(request, ["gpus"])  # More than fit on nodes are also too many for a queue.
+        at(path, batch.check_queue, request)
+    with refusals:
+        nodes = args.nodes if isinstance(args, TrainingArgs) else args.pods
+        at(path, args.check_auxiliary, available.auxiliary, nodes=nodes, pool=pool)
     with refusals:
         at(path, contents_of, args, available.root)
     with refusals:

@@ -13,7 +13,7 @@ from ..gpu.resources_args import ResourcesArgs
 from ..kube import quantity
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, QUANTITY, UNIQUE, Example, Hint
-from ..schema.refusal import Keys, Refusal, raised, refuse
+from ..schema.refusal import Keys, Refusal, Refusals, raised, refuse
 from ..schema.rules import Checked, rule
 from .batch_args import QueueArgs
 
@@ -204,6 +204,7 @@ def team_queues(
 ) -> dict[str, QueueArgs]:
     """The teams' queues; `subjects`: the Kubernetes groups and users of each team."""
     queues: dict[str, QueueArgs] = {}
+    refusals = Refusals()
     for name, team in teams.items():
         others = [other for other in teams.values() if other is not team and other.lend]
         most = {
@@ -212,9 +213,11 @@ def team_queues(
         }
         for pool, gpus in most.items():
             if not gpus:
-                raise refuse((name, "gpus", pool))(
-                    "is 0, and no other team lends any of this pool; raise it, or drop the pool"
-                )
+                reason = "is 0, and no other team lends any of this pool"
+                remedy = "raise it, or drop the pool"
+                refusals.add(refuse((name, "gpus", pool))(reason, remedy=remedy))
+        if not all(most.values()):
+            continue
         groups, users = subjects[name]
         queues[name] = TeamQueue(
             pools=list(team.gpus),
@@ -224,6 +227,7 @@ def team_queues(
             users=users,
             team=team,
         )
+    refusals.check()
     return queues
 
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Interval, MaxLen, MinLen
@@ -420,9 +419,9 @@ class EksClusterArgs(Checked):
         admins = [(("admins", key), arn) for key, arn in keyed(self.admins)]
         refusals = Refusals()
         refusals.each(
-            partial(at, "network", self.network.check_in, region),
-            partial(check_keys, keys, region),
-            partial(check_partition, [*admins, *principals(self.users)], region),
+            lambda: at("network", self.network.check_in, region),
+            lambda: check_keys(keys, region),
+            lambda: check_partition([*admins, *principals(self.users)], region),
         )
         refusals.check()
 

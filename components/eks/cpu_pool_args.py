@@ -1,7 +1,7 @@
 """The settings of EKS pools without GPUs, for work around the GPU pools."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -15,7 +15,7 @@ from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit
 from ..schema.on_change import Verdict
 from ..schema.outputs import MaybeOutput
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusal, collected, raised, refuse
 from ..schema.rules import Checked, Order, rule
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .karpenter_args import check_node_class
@@ -163,21 +163,23 @@ class EksCpuPoolArgs(Checked):
 CpuPools = Mapping[Annotated[str, POOL_NAME], EksCpuPoolArgs]
 
 
+@collected
 def check_pools(
     pools: Mapping[str, EksCpuPoolArgs],
     offered: Sequence[str],
     scaler: str,
     tags: Mapping[str, str],
-) -> None:
+) -> Iterator[Refusal]:
     """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have, or
     with labels, taints or tags that the cluster's scaler does not accept."""
     for name, pool in pools.items():
         path = f"cpuPools.{name}"
-        at(path, check_marks, scaler, pool.labels, {"taints": pool.taints})
-        at(path, check_tag_count, scaler, tags, pool.pool(name).labels)
-        at(path, check_node_class, scaler, pool.disk_size_gb, pool.places(name) or offered)
+        places = pool.places(name) or offered
+        yield from raised(at, path, check_marks, scaler, pool.labels, {"taints": pool.taints})
+        yield from raised(at, path, check_tag_count, scaler, tags, pool.pool(name).labels)
+        yield from raised(at, path, check_node_class, scaler, pool.disk_size_gb, places)
         for zone in missing(pool.zones, offered):
             ids = "give IDs of subnets here; " if "subnet-" in offered[0] else ""
-            raise refuse(("cpuPools", name, "zones"), zone)(
+            yield refuse(("cpuPools", name, "zones"), zone)(
                 f"is not in the cluster's network; {ids}allowed: {', '.join(offered)}"
             )

@@ -15,7 +15,7 @@ from ..schema.effect import Sent
 from ..schema.limits import BASE64, DNS_LABEL, UNIQUE, Example, Hint, matching
 from ..schema.on_change import OnChange
 from ..schema.outputs import MaybeOutput, keyed
-from ..schema.refusal import Keys, Refusal, collected, raised, refuse, spelled
+from ..schema.refusal import Keys, Refusal, Refusals, collected, raised, refuse, spelled
 from ..schema.rules import Checked, never, rule
 from .autoscaler_args import EksAutoscalerArgs
 from .cluster_args import (
@@ -240,8 +240,12 @@ class EksExistingClusterArgs(Checked):
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the settings name something in another region."""
-        check_keys({"disksEncryptionKey": self.disks_encryption_key}, region)
-        check_partition(principals(self.users), region)
+        refusals = Refusals()
+        refusals.each(
+            lambda: check_keys({"disksEncryptionKey": self.disks_encryption_key}, region),
+            lambda: check_partition(principals(self.users), region),
+        )
+        refusals.check()
 
     def check_support(self, today: date) -> None:
         """Raises ValueError if EKS no longer supports the version."""

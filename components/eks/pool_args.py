@@ -606,12 +606,13 @@ class EksGpuNodeGroupArgs(Checked):
             fallback=fallback,
         )
 
-    def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> None:
+    @collected
+    def _check_fallback(self, name: str, cluster: AnyEksClusterArgs) -> Iterator[Refusal]:
         if not self.fallback:
             return
         for position, entry in enumerate(self.fallback):
             if cluster.network.subnet_ids and not isinstance(entry, str) and entry.zones:
-                raise refuse(("fallback", position, "zones"))(
+                yield refuse(("fallback", position, "zones"))(
                     "is not possible with network.subnetIds, whose zones this stack does not know",
                     remedy="drop the key",
                 )
@@ -621,14 +622,14 @@ class EksGpuNodeGroupArgs(Checked):
         what = "node group" if groups else "NodePool"
         for key, nodes in (("minNodes", self.min_nodes), ("desiredNodes", self.desired_nodes)):
             if nodes:
-                raise refuse(key, nodes)(
+                yield refuse(key, nodes)(
                     f"is not possible with this fallback and cluster.scaler {cluster.scaler}: each "
                     f"choice is a {what} with its own size, and starts without nodes",
                     remedy="drop the key",
                 )
         weight = self.karpenter.weight
         if not groups and weight is not None and weight < len(parts):
-            raise refuse(("karpenter", "weight"), weight)(
+            yield refuse(("karpenter", "weight"), weight)(
                 "is too small: it is the weight of the first choice, each further one has one "
                 f"less, and the last has at least 1; allowed: {len(parts)} to 100"
             )
@@ -1026,10 +1027,13 @@ class EksGpuNodeGroupArgs(Checked):
                     remedy="put only instance types with the same number into the pool",
                 )
 
-    def _check_one_zone(self, cluster: AnyEksClusterArgs, places: Sequence[str]) -> None:
+    @collected
+    def _check_one_zone(
+        self, cluster: AnyEksClusterArgs, places: Sequence[str]
+    ) -> Iterator[Refusal]:
         unread = isinstance(cluster, EksExistingClusterArgs) and cluster.endpoint is not None
         if self.efa and unread:
-            raise refuse("efa")(
+            yield refuse("efa")(
                 "needs a security group in the cluster's VPC, which is not read if "
                 "cluster.endpoint is given; drop cluster.endpoint and "
                 "cluster.certificateAuthority, or the key"
@@ -1041,7 +1045,7 @@ class EksGpuNodeGroupArgs(Checked):
         )
         if (self.efa or self.placement_group) and len(places) > 1:
             key = "subnetIds" if cluster.network.subnet_ids else "zones"
-            raise refuse(setting)(
+            yield refuse(setting)(
                 f"{words} of one zone, and the pool is in {', '.join(places)}",
                 remedy=f"name one of them in {key}",
             )
@@ -1087,22 +1091,24 @@ class EksGpuNodeGroupArgs(Checked):
                 "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html"
             )
 
-    def _check_topology(self) -> None:
+    @collected
+    def _check_topology(self) -> Iterator[Refusal]:
         if not self.topology_aware:
             return
         for name in self.instance_types:
             if not catalog.INSTANCE_TYPES[name].located:
-                raise refuse("topologyAware")(
+                yield refuse("topologyAware")(
                     f"EC2 does not say where {name} instances are; families of which it does: "
                     f"{', '.join(catalog.LOCATED_FAMILIES)}, but not p5.4xlarge; drop the key"
                 )
         if self.fallback or "capacity-block" in self.purchases:
             way = "fallback" if self.fallback else "capacityType capacity-block"
-            raise refuse("topologyAware")(
+            yield refuse("topologyAware")(
                 f"is not possible with {way}, with which a pool has no minNodes: Kueue places "
                 "pods only on nodes that exist; drop the key"
             )
-        check_fixed(self.min_nodes, self.max_nodes)
+        else:
+            check_fixed(self.min_nodes, self.max_nodes)
 
     def possible(self, key: str) -> Range | Sequence[Any] | None:
         if key == "gpusPerNode":

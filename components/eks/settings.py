@@ -15,7 +15,7 @@ from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, nvlink_warn
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at, required
 from ..schema.outputs import texts
-from ..schema.refusal import Refusals, refuse
+from ..schema.refusal import Refusal, Refusals, collected, known_only, refuse
 from .cluster_args import EksClusterArgs, check_partition
 from .cpu_pool_args import EksCpuPoolArgs
 from .existing_args import (
@@ -220,31 +220,35 @@ def resolve(
     refusals: Refusals,
 ) -> EksSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    provider = account(config)
-    region = provider.region
-    path = f"{NAMESPACE}:cluster"
+    path, provider = f"{NAMESPACE}:cluster", known_only(AwsProviderArgs)
+    with refusals:
+        provider = account(config)
     refusals.each(
-        partial(at, path, cluster.check_in, region),
-        partial(at, path, check_policies, cluster, region),
-        partial(at, path, cluster.check_support, date.today()),
-        partial(check_node_pools, cluster, pools),
-        partial(check_pool_names, cluster.cpu_pools, pools),
-        partial(_check_reservations, pools),
+        lambda: at(path, cluster.check_in, provider.region),
+        lambda: at(path, check_policies, cluster, provider.region),
+        lambda: at(path, cluster.check_support, date.today()),
+        lambda: check_node_pools(cluster, pools),
+        lambda: check_pool_names(cluster.cpu_pools, pools),
+        lambda: _check_reservations(pools),
     )
     for name, pool in pools.items():
         path = f"{NAMESPACE}:gpuPools.{name}"
-        refusals.each(
-            partial(at, path, check_region, pool.reservation, region),
-            partial(at, path, pool.check_located, region),
-        )
+        with refusals:
+            at(path, check_region, pool.reservation, provider.region)
+        with refusals:
+            at(path, pool.check_located, provider.region)
     if isinstance(cluster, EksExistingClusterArgs):
-        for key, of in (("gpuPools", pools), ("cluster.cpuPools", cluster.cpu_pools)):
-            for name, args in of.items():
-                refusals.each(partial(check_existing, f"{NAMESPACE}:{key}.{name}", args, cluster))
+        for name, pool in pools.items():
+            refusals.each(partial(check_existing, f"{NAMESPACE}:gpuPools.{name}", pool, cluster))
+        with refusals:
+            for name, cpu_pool in cluster.cpu_pools.items():
+                path = f"{NAMESPACE}:cluster.cpuPools.{name}"
+                refusals.each(partial(check_existing, path, cpu_pool, cluster))
     return EksSettings(provider=provider, cluster=cluster, pools=resolved(pools, refusals, cluster))
 
 
-def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
+@collected
+def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[Refusal]:
     holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
     for name, pool in pools.items():
         if not isinstance(pool.reservation, str) or is_group(pool.reservation):
@@ -252,7 +256,7 @@ def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
         reserved = next(choice for choice in pool.choices if choice.reservation is not None)
         other, first = holders.setdefault(pool.reservation, (name, reserved))
         if list(first.instance_types) != list(reserved.instance_types):
-            raise refuse((f"{NAMESPACE}:gpuPools", name, "reservation"))(
+            yield refuse((f"{NAMESPACE}:gpuPools", name, "reservation"))(
                 f"{pool.reservation} reserves one instance type, and pool {other} uses it for "
                 f"{first.instance_types[0]}; name another reservation"
             )
@@ -270,7 +274,10 @@ _TAKEN: Mapping[str, Mapping[str, str]] = {
 """Scaler -> names of NodePools and node classes that pools cannot have -> what they belong to."""
 
 
-def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]) -> None:
+@collected
+def check_node_pools(
+    cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
+) -> Iterator[Refusal]:
     """Raises ValueError for a pool whose NodePool would have the name of another one."""
     if SCALERS[cluster.scaler].node_groups:
         return
@@ -281,20 +288,21 @@ def check_node_pools(cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeG
     taken = _TAKEN.get(cluster.scaler, {})
     for name, path in paths.items():
         if name in taken:
-            raise refuse(path)(f"is the name of {taken[name]}; give the pool another name")
+            yield refuse(path)(f"is the name of {taken[name]}; give the pool another name")
     least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
     least |= {name: pool.min_nodes for name, pool in pools.items()}
     for name, nodes in least.items():
         if nodes and (other := paths.get(f"{name}-static")):
-            raise refuse(other)(
+            yield refuse(other)(
                 f"is the name of the NodePool for the minNodes of pool {name}",
                 remedy="give the pool another name",
             )
 
 
+@collected
 def check_existing(
     path: str, pool: EksGpuNodeGroupArgs | EksCpuPoolArgs, cluster: EksExistingClusterArgs
-) -> None:
+) -> Iterator[Refusal]:
     """Raises ValueError for pool settings that need a cluster or Karpenter of the stack."""
     if cluster.karpenter_node_role is not None:
         for key, value, gate in (
@@ -303,30 +311,30 @@ def check_existing(
             ("devicePlugin", getattr(pool, "device_plugin", None) == "dra", "DRANVIDIAGPU"),
         ):
             if value:
-                raise refuse((path, key))(
+                yield refuse((path, key))(
                     f"needs Karpenter's feature gate {gate}, which its owner must enable",
                     remedy="drop the key, or set cluster.karpenter to {} to install one here",
                 )
     if isinstance(pool, EksCpuPoolArgs):
         return
     if pool.ami_id is not None and SCALERS[cluster.scaler].node_groups:
-        raise refuse((path, "amiId"))(
+        yield refuse((path, "amiId"))(
             "is supported only on clusters that the stack creates; drop the key"
         )
     if pool.security_group_ids and not cluster.network.security_group_ids:
-        raise refuse((path, "securityGroupIds"))(
+        yield refuse((path, "securityGroupIds"))(
             "replaces the security group that EKS created with the cluster; name that one, or "
             "the one of the other nodes, in cluster.network.securityGroupIds"
         )
     shared = cluster.network.security_group_ids
     for group in texts(pool.security_group_ids):
         if group in shared:
-            raise refuse((path, "securityGroupIds"))(
+            yield refuse((path, "securityGroupIds"))(
                 f"{group} is also in cluster.network.securityGroupIds, whose groups every pool has",
                 remedy="drop it here",
             )
     if (number := len(shared) + len(pool.security_group_ids)) > catalog.MAX_SECURITY_GROUPS:
-        raise refuse((path, "securityGroupIds"))(
+        yield refuse((path, "securityGroupIds"))(
             f"the {len(pool.security_group_ids)} groups and the {len(shared)} of "
             f"cluster.network.securityGroupIds are {number}, and a network interface has at most "
             f"{catalog.MAX_SECURITY_GROUPS}; drop some"

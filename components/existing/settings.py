@@ -10,7 +10,7 @@ from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..schema.decode import NAMESPACE, at
 from ..schema.outputs import is_output
-from ..schema.refusal import Refusals, refuse
+from ..schema.refusal import Refusals, known_only, refuse
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -58,9 +58,12 @@ def resolve(
 ) -> ExistingSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
     refusals.each(partial(_check_selectors, pools))
-    return ExistingSettings(
-        cluster=cluster, kubeconfig=_kubeconfig(cluster), pools=resolved(pools, refusals, cluster)
+    settings = known_only(
+        ExistingSettings, cluster=cluster, pools=resolved(pools, refusals, cluster)
     )
+    with refusals:
+        return replace(settings, kubeconfig=_kubeconfig(cluster))
+    return settings
 
 
 def _overlaps(pools: Mapping[str, ExistingGpuPoolArgs]) -> Iterator[tuple[str, str]]:

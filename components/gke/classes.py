@@ -7,7 +7,7 @@ autoscaler (GoogleCloudPlatform/cluster-autoscaler 7d250507, pkg/computeclass an
 pkg/autoprovisioning), read 2026-11-24. This module does without an SDK.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..cluster import GpuPool, Taint
 from ..scalers import NotWith
 from ..schema.decode import NAMESPACE
 from ..schema.outputs import MaybeOutput, applied
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusal, collected, refuse
 from . import reservation as reservations
 
 
@@ -32,11 +32,12 @@ def not_in_classes(reason: str, *, but: Sequence[Any] = ()) -> NotWith:
 WHOLE_GPUS = not_in_classes("compute classes have only whole GPUs")
 
 
-def check_names(pools: Iterable[str]) -> None:
+@collected
+def check_names(pools: Iterable[str]) -> Iterator[Refusal]:
     """Raises ValueError if a compute class cannot have the name of one of these pools."""
     for name in pools:
         if name == "default" or name.startswith(("gke", "autopilot")):
-            raise refuse((f"{NAMESPACE}:gpuPools", name))(
+            yield refuse((f"{NAMESPACE}:gpuPools", name))(
                 "cannot be the name of a compute class: GKE keeps default and names that begin "
                 "with gke or autopilot for itself; choose another"
             )

@@ -19,7 +19,7 @@ from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
 from ..schema.on_change import NEVER, Kept, OnChange, Verdict, kept
 from ..schema.outputs import MaybeOutput
-from ..schema.refusal import Refusal, refuse
+from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, Order, never, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .data_cache_args import GkeDataCacheArgs
@@ -446,11 +446,12 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         return len(self.zones) or catalog.ZONES_OF_A_REGION
 
 
-def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> None:
+@collected
+def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> Iterator[Refusal]:
     """Raises ValueError if a pool without GPUs would be outside the cluster's region."""
     for name, pool in cpu_pools.items():
         for zone in pool.zones:
             if catalog.region_of(zone) != region:
-                raise refuse(("cpuPools", name, "zones"), zone)(
+                yield refuse(("cpuPools", name, "zones"), zone)(
                     f"is not a zone of {region}; {catalog.zones_of(region)}"
                 )

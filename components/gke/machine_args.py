@@ -1,7 +1,7 @@
 """The machine of a GPU node on GKE Standard, and its GPUs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -89,16 +89,16 @@ class GkeGpuMachineArgs(Checked):
     """The number of GPUs per node; derived if the machine type includes GPUs, otherwise 1."""
 
     @rule
-    def _check_gpus(self) -> None:
+    def _check_gpus(self) -> Iterator[Refusal]:
         machine, gpu_model = self.machine, self.gpu_model
         if machine.accelerator is not None:
             if gpu_model.name != machine.accelerator:
-                raise refuse("accelerator")(
+                yield refuse("accelerator")(
                     f"{gpu_model.name} contradicts {self.machine_type}, which carries "
                     f"{machine.accelerator}; drop one of the two"
                 )
             if self.gpus_per_node not in (None, int(machine.gpus)):
-                raise refuse("gpusPerNode", self.gpus_per_node)(
+                yield refuse("gpusPerNode", self.gpus_per_node)(
                     f"contradicts {self.machine_type}, which carries {int(machine.gpus)}",
                     remedy="drop the key",
                 )

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,7 +15,7 @@ from dateutil.rrule import rrulestr
 from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import Example, Limit, matching, pattern
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusal, refuse
 from ..schema.rules import Checked, rule
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
@@ -189,22 +189,21 @@ class GkeMaintenanceArgs(Checked):
             )
 
     @rule
-    def _check_window(self) -> None:
+    def _check_window(self) -> Iterator[Refusal]:
         daily = _TIME_OF_DAY.fullmatch(self.start)
         for key, value in (("end", self.end), ("recurrence", self.recurrence)):
             if daily and value is not None:
-                raise refuse(key)(
+                yield refuse(key)(
                     f"cannot be combined with start {self.start!r}, which is a time of day",
                     remedy="drop it, or give start with a date, such as 2026-01-03T02:00:00Z",
                 )
             if not daily and value is None:
-                raise refuse(key)("is missing", remedy="a start with a date needs it")
-        if not daily:
-            self._check_recurring()
+                yield refuse(key)("is missing", remedy="a start with a date needs it")
 
+    @rule
     def _check_recurring(self) -> None:
-        assert self.end is not None
-        assert self.recurrence is not None
+        if _TIME_OF_DAY.fullmatch(self.start) or self.end is None or self.recurrence is None:
+            return
         length = _utc(self.end) - _utc(self.start)
         if length < _LEAST_WINDOW:
             raise refuse("end", self.end)(

@@ -659,9 +659,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         refusals = Refusals()
         with refusals:
             zones = self._zones_in(cluster.location, alone=alone)
-        if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
-            remedy = f"raise cluster.version {cluster.version}, or drop it"
-            refusals.add(Refusal(*newer, remedy=remedy))
+        with refusals:
+            if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
+                remedy = f"raise cluster.version {cluster.version}, or drop it"
+                raise Refusal(*newer, remedy=remedy)
         refusals.check()
         return ResolvedPool(
             args=self,
@@ -781,36 +782,40 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                     f"{self.machine_type} with {gpu_model.name} is not offered in "
                     f"{zone}{'; ' if offered else ', '}{have}"
                 )
+        self._check_placed(zones, alone=alone)
+        return zones
+
+    @collected
+    def _check_placed(self, zones: Sequence[str], *, alone: bool) -> Iterator[Refusal]:
         if self.compact_placement and len(zones) != 1:
-            raise refuse("compactPlacement")(
+            yield refuse("compactPlacement")(
                 f"needs exactly one zone, the pool has {', '.join(zones)}",
                 remedy="set zones to one of them",
             )
         if self.gpu_direct and len(zones) != 1:
-            raise refuse("gpuDirect")(
+            yield refuse("gpuDirect")(
                 f"connects the nodes of one zone, and the pool has {', '.join(zones)}",
                 remedy="set zones to one of them",
             )
         # The API looks for it in each zone, and fails with 404 if it is not there.
         if alone and self.reservation is not None and not self.zones and len(zones) > 1:
-            raise refuse("reservation", self.reservation)(
+            yield refuse("reservation", self.reservation)(
                 f"is in one zone, and the pool has zones {', '.join(zones)}",
                 remedy=f"set zones to the reservation's, such as [{zones[0]}]",
             )
         most = catalog.MAX_POOL_NODES_PER_ZONE * len(zones) // self._places(zones)
         if self.max_nodes > most:
-            raise refuse("maxNodes", self.max_nodes)(
+            yield refuse("maxNodes", self.max_nodes)(
                 "is too large",
                 remedy=f"a node pool has at most {catalog.MAX_POOL_NODES_PER_ZONE} nodes in a "
                 f"zone, {most} here: lower it, or add a pool",
             )
         first = self.initial_nodes_per_zone(len(zones)) * len(zones)
         if first > self.max_nodes * self._places(zones):
-            raise refuse("minNodes", self.min_nodes)(
+            yield refuse("minNodes", self.min_nodes)(
                 f"would start {first} nodes, as many in each of {', '.join(zones)}, which is "
                 f"above maxNodes {self.max_nodes}; raise maxNodes, or set fewer zones"
             )
-        return zones
 
     def _unlisted(self, zones: Sequence[str]) -> Sequence[str]:
         """Zones of which it is not known that they have the pool's machine."""
@@ -1084,10 +1089,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     @rule
-    def _check_node_settings(self) -> None:
+    def _check_kubelet(self) -> None:
         if self.kubelet is not None:
             storage = self.disk_size_gb + self.ssd_gib
             at("kubelet", self.kubelet.check_node, self.machine, storage)
+
+    @rule
+    def _check_linux(self) -> None:
         if self.linux is not None:
             at("linux", self.linux.check_node, self.machine)
 
@@ -1123,11 +1131,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     @rule
-    def _check_taints(self) -> None:
+    def _check_taints(self) -> Iterator[Refusal]:
         seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
         for position, taint in enumerate(self.taints):
             if (taint.key, taint.effect) in seen:
-                raise refuse(("taints", position))(
+                yield refuse(("taints", position))(
                     f"{taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))

@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
 from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, check_pool_names, resolved
 from ..scalers import SCALERS
 from ..schema.decode import NAMESPACE, at
-from ..schema.refusal import Refusals, refuse
+from ..schema.refusal import Refusals, known_only, refuse
 from .classes import check_names
 from .cluster_args import GPU_NETWORKS, GkeClusterArgs
 from .existing_args import AnyGkeClusterArgs
@@ -116,23 +115,21 @@ def resolve(
     refusals: Refusals,
 ) -> GkeSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    project = project_id(config)
+    path = f"{NAMESPACE}:cluster"
     refusals.each(
-        partial(at, f"{NAMESPACE}:cluster", cluster.network.check_in, project),
-        partial(check_pool_names, cluster.cpu_pools, pools),
+        lambda: at(path, cluster.network.check_in, project_id(config)),
+        lambda: check_pool_names(cluster.cpu_pools, pools),
+        lambda: check_names(pools) if SCALERS[cluster.scaler].in_cluster else None,
     )
-    # In an existing cluster, the ID contains a hash of the stack, which is not known here.
-    account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
-    if SCALERS[cluster.scaler].in_cluster:
-        refusals.each(partial(check_names, pools))
-    settings = GkeSettings(
-        project=project,
-        foreign=[
+    settings = known_only(GkeSettings, cluster=cluster, pools=resolved(pools, refusals, cluster))
+    with refusals:
+        project = project_id(config)
+        # In an existing cluster, the ID contains a hash of the stack, which is not known here.
+        account = account_id(cluster.name) if isinstance(cluster, GkeClusterArgs) else "NODES"
+        foreign = [
             *identity_warnings(config, os.environ),
             *registry_warnings(config, project, account),
-        ],
-        cluster=cluster,
-        pools=resolved(pools, refusals, cluster),
-    )
-    refusals.each(partial(at, f"{NAMESPACE}:cluster", settings.check_room))
+        ]
+        settings = replace(settings, project=project, foreign=foreign)
+    refusals.each(lambda: at(path, settings.check_room))
     return settings

@@ -21,7 +21,7 @@ from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.fallback import DISTINCT, check_keys, of_each, way
 from ..schema.limits import Example, Limit
-from ..schema.refusal import Refusal, refuse
+from ..schema.refusal import Refusal, Refusals, refuse
 from ..schema.rules import Checked, Fits, rule
 from .cluster_args import GkeAutopilotArgs
 
@@ -151,9 +151,13 @@ class GkeAutopilotPoolArgs(Checked):
         ] or every
         missing = self.gpus_per_node is None
         needs = f" and gpusPerNode: {counts[0]}" if missing and cluster.scaler == "gke" else ""
-        check_scaler(self, cluster.scaler, type(cluster), needs=needs)
-        self._check_version(cluster.version)
-        of_each(self.fallback, partial(self._check_zones, cluster))
+        refusals = Refusals()
+        refusals.each(
+            lambda: check_scaler(self, cluster.scaler, type(cluster), needs=needs),
+            lambda: self._check_version(cluster.version),
+            lambda: of_each(self.fallback, partial(self._check_zones, cluster)),
+        )
+        refusals.check()
         pool = self.gpu_pool(name)
         if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
             if self.gpus_per_node is None:

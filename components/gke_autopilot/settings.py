@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
@@ -14,7 +13,7 @@ from ..gke.volumes import access
 from ..gke.warnings import warnings
 from ..scalers import scaler_of
 from ..schema.decode import NAMESPACE, at
-from ..schema.refusal import Refusals
+from ..schema.refusal import Refusals, known_only
 from .cluster_args import GkeAutopilotArgs
 from .pool_args import GkeAutopilotPoolArgs
 
@@ -62,16 +61,20 @@ def resolve(
     refusals: Refusals,
 ) -> GkeAutopilotSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    project = project_id(config)
-    refusals.each(partial(at, f"{NAMESPACE}:cluster", cluster.network.check_in, project))
-    if scaler_of("gke-autopilot", cluster.scaler).in_cluster:
-        refusals.each(partial(check_names, pools))
-    return GkeAutopilotSettings(
-        project=project,
-        foreign=[
+    refusals.each(
+        lambda: at(f"{NAMESPACE}:cluster", cluster.network.check_in, project_id(config)),
+        lambda: (
+            check_names(pools) if scaler_of("gke-autopilot", cluster.scaler).in_cluster else None
+        ),
+    )
+    settings = known_only(
+        GkeAutopilotSettings, cluster=cluster, pools=resolved(pools, refusals, cluster)
+    )
+    with refusals:
+        project = project_id(config)
+        foreign = [
             *identity_warnings(config, os.environ),
             *registry_warnings(config, project, account_id(cluster.name)),
-        ],
-        cluster=cluster,
-        pools=resolved(pools, refusals, cluster),
-    )
+        ]
+        return replace(settings, project=project, foreign=foreign)
+    return settings

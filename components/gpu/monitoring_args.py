@@ -11,7 +11,7 @@ from ..catalog.metrics import Source
 from ..cluster import Metrics
 from ..schema.effect import Sent
 from ..schema.limits import Labels, matching
-from ..schema.refusal import refuse
+from ..schema.refusal import Refusals, refuse
 from ..schema.rules import Checked, only
 
 CHANNEL = matching(
@@ -56,21 +56,23 @@ class MonitoringArgs(Checked):
         """
         if not self.enabled:
             return None
+        refusals = Refusals()
         if metrics.needs:
-            raise refuse("enabled")(f"needs {metrics.needs}")
+            refusals.add(refuse("enabled")(f"needs {metrics.needs}"))
         source = self.source or metrics.sources[0]
         if source not in metrics.sources:
             why = {
                 "exporter": f"runs privileged on the nodes, which {platform} does not allow",
                 "managed": f"exists only on GKE, and the platform is {platform}",
             }[source]
-            raise refuse("source")(f"{source} {why}; allowed there: {', '.join(metrics.sources)}")
+            reason = f"{source} {why}; allowed there: {', '.join(metrics.sources)}"
+            refusals.add(refuse("source")(reason))
         if metrics.managed_prometheus and self.prometheus_operator:
-            raise refuse("prometheusOperator")(
-                "on Google Cloud the managed Prometheus collects; drop the key"
-            )
+            reason = "on Google Cloud the managed Prometheus collects; drop the key"
+            refusals.add(refuse("prometheusOperator")(reason))
         if not metrics.managed_prometheus and self.notification_channels:
-            raise refuse("notificationChannels")(
-                "exist only in Google Cloud; drop the key, and configure receivers in Alertmanager"
-            )
+            reason = "exist only in Google Cloud"
+            remedy = "drop the key, and configure receivers in Alertmanager"
+            refusals.add(refuse("notificationChannels")(reason, remedy=remedy))
+        refusals.check()
         return replace(self, source=source)

@@ -415,19 +415,26 @@ class PodArgs(Checked):
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
         """Raises ValueError if the pods, on at most `nodes` nodes at once, name objects that the
         stack does not declare, or that they could not mount there."""
-        account = self._account(auxiliary)
+        refusals = Refusals()
         for name, volume in self.volumes.items():
             path = ("volumes", name)
-            if volume.host_file and not pool.host_paths:
-                raise refuse((*path, "hostFile"))(
-                    "the platform does not allow files of the host; drop the volume"
-                )
-            if volume.bucket and account is not None:
-                _check_right(path, volume, str(self.service_account), account)
-            if volume.claim is not None:
-                _check_claim(path, volume, auxiliary.claims, self.namespace, nodes)
-                _check_attachable(path, volume.claim, auxiliary.claims[volume.claim], pool)
-        self._check_cached(auxiliary.claims, pool)
+            with refusals:
+                if volume.host_file and not pool.host_paths:
+                    raise refuse((*path, "hostFile"))(
+                        "the platform does not allow files of the host; drop the volume"
+                    )
+            with refusals:
+                if volume.bucket and (account := self._account(auxiliary)) is not None:
+                    _check_right(path, volume, str(self.service_account), account)
+            with refusals:
+                if volume.claim is not None:
+                    _check_claim(path, volume, auxiliary.claims, self.namespace, nodes)
+                    _check_attachable(path, volume.claim, auxiliary.claims[volume.claim], pool)
+        with refusals:
+            self._account(auxiliary)
+        with refusals:
+            self._check_cached(auxiliary.claims, pool)
+        refusals.check()
 
     def _check_cached(self, claims: Mapping[str, VolumeClaimArgs], pool: GpuPool) -> None:
         mounted = {name for name in self.claims.values() if name in claims}

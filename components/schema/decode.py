@@ -11,7 +11,7 @@ import functools
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 from ..catalog.spelling import camel as camel
@@ -22,6 +22,7 @@ from .refusal import (
     Keys,
     Refusal,
     Refusals,
+    known_only,
     narrowed,
     output_refusal,
     refuse,
@@ -247,7 +248,7 @@ def _mapping(
     entries, refusals = {}, Refusals()
     for key, item in value.items():
         if partly is not None:
-            entries[key] = read_partly((*path, key), kind, item, partly)
+            entries[key] = read_partly((*path, key), kind, item, partly) or known_only(kind)
             continue
         with refusals:
             entries[key] = _decode((*path, key), kind, item)
@@ -276,6 +277,7 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     unread = {fields[refusal.likely].name for refusal in refusals if refusal.likely}
     arguments: dict[str, Any] = {}
     refused: dict[str, Refusal] = {}
+    parts: dict[str, Any] = {}
     for key, field in fields.items():
         given = value.get(key)
         if given is not None:
@@ -283,10 +285,12 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
                 arguments[field.name] = _decode((*path, key), hints[field.name], given)
             except Refusal as refusal:
                 refused[field.name] = refusal
+                parts |= _part(field.name, (*path, key), hints[field.name], given)
         elif key not in value and _required(field) and not misspelt:
             remedy = f"set it{_example(kind, field)}"
             refused[field.name] = refuse((*path, key))("is missing", remedy=remedy)
-    args, checked = _without_refused(kind, arguments, {*unread, *refused}), Refusals()
+    left_out = {*unread, *refused} - parts.keys()
+    args, checked = _without_refused(kind, arguments | parts, left_out), Refusals()
     # A key that excludes another one does so even if it is set to its default.
     if check_given := getattr(kind, "check_given", None):
         names = {field.name for key, field in fields.items() if value.get(key) is not None}
@@ -298,14 +302,28 @@ def _record(path: Keys, kind: type, value: object, partly: Refusals | None = Non
     if check := getattr(kind, "__post_init__", None):
         with checked:
             at(path, check, args)
+    own = [*refusals, *checked]
     for first in refused.values():
         refusals.add(*(narrowed(item, args, *item.path[len(path) :]) for item in first.every))
     refusals.add(*checked)
     if partly is None:
         raise refusals.first()
-    _unset_refused(args, fields, refusals, path)
+    _unset_refused(args, fields, own, path)
     partly.add(*refusals)
     return args
+
+
+def _part(name: str, path: Keys, hint: Any, value: object) -> dict[str, Any]:
+    """The field with what is not refused of it, if its value is a block or a map of blocks."""
+    kind, refusals = unwrapped(hint)[0], Refusals()
+    with refusals:
+        if dataclasses.is_dataclass(kind):
+            args = read_partly(path, typing.cast("type[Any]", kind), value, refusals)
+            return {} if args is None else {name: args}
+        inner = typing.get_args(kind)
+        if typing.get_origin(kind) is Mapping and dataclasses.is_dataclass(inner[1]):
+            return {name: decode_map(path, typing.cast("type[Any]", inner[1]), value, refusals)}
+    return {}
 
 
 class Given(Mapping[str, Any]):
@@ -331,7 +349,10 @@ class Given(Mapping[str, Any]):
 
 
 def _unset_refused(
-    args: Any, fields: "Mapping[str, dataclasses.Field[Any]]", refusals: Refusals, path: Keys
+    args: Any,
+    fields: "Mapping[str, dataclasses.Field[Any]]",
+    refusals: Iterable[Refusal],
+    path: Keys,
 ) -> None:
     keys = {str(refusal.path[len(path)]) for refusal in refusals if refusal.path[len(path) :]}
     unset(args, [fields[key].name for key in keys & fields.keys()])

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from ..catalog.spelling import nearest
 from .outputs import UNKNOWN, is_output
@@ -37,6 +37,7 @@ _DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
 _WORDS = re.compile("«([^»]*)»")
 _NOT_SHOWN = object()
 P = ParamSpec("P")
+T = TypeVar("T")
 Keys = tuple[str | int, ...]
 """A path; its first key may be dotted."""
 
@@ -323,6 +324,15 @@ def raised(check: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> 
     with refusals:
         check(*args, **kwargs)
     yield from refusals
+
+
+def known_only(kind: type[T], **known: Any) -> T:
+    """An object of a dataclass of which only some fields are known: a check that reads another one
+    has no result."""
+    args = object.__new__(kind)
+    for name, value in known.items():
+        object.__setattr__(args, name, value)
+    return args
 
 
 def unset(args: Any, names: Collection[str]) -> None:

@@ -8,7 +8,7 @@ one is a method with `rule`.
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from string import Formatter
 from typing import Any, ClassVar, TypeVar, cast
@@ -202,7 +202,7 @@ def limit_refusals(args: Any) -> Refusals:
     by_field: dict[str, list[Refusal]] = {}
     for name, (hint, default) in limited(cast("Any", type(args))).items():
         value = getattr(args, name, default)
-        if value == default:
+        if is_dataclass(unwrapped(hint)[0]) or value == default:  # A block checks itself.
             continue
         try:
             refused = [refusal.under(camel(name)) for refusal in refusals_of(hint, value)]

@@ -3,36 +3,42 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..access.service_accounts import Access, Disks, ServiceAccountArgs, VolumeClasses
-from ..cluster import ResolvedPool
-from ..gpu.pod_group import PodGroup
 from ..gpu.volume_args import VolumeClaimArgs
 from ..kube import quantity
 from ..schema.decode import at, decode_map
-from ..schema.refusal import Refusal, collected, refuse, unknown_value
+from ..schema.refusal import Refusal, Refusals, collected, known_only, refuse, unknown_value
+from .model import Settings
 
 
 def read_accounts(
-    path: str, value: object, platform: str, access: Access
+    path: str, value: object, platform: str, access: Access, refusals: Refusals
 ) -> Mapping[str, ServiceAccountArgs]:
-    """Reads the config's `serviceAccounts`, whose key is `path`."""
-    accounts = decode_map(path, ServiceAccountArgs, value)
+    """Reads the config's `serviceAccounts`, whose key is `path`. Of one that is refused, with a
+    reason in `refusals`, only the name is known."""
+    accounts = dict(decode_map(path, ServiceAccountArgs, value, refusals))
     for name, account in accounts.items():
-        at(f"{path}.{name}", access.check, account, platform)
+        accounts[name] = known_only(ServiceAccountArgs)
+        with refusals:
+            at(f"{path}.{name}", access.check, account, platform)
+            accounts[name] = account
     return accounts
 
 
 def read_claims(
-    path: str, value: object, platform: str, access: Access
+    path: str, value: object, platform: str, access: Access, refusals: Refusals
 ) -> Mapping[str, VolumeClaimArgs]:
-    """Reads the config's `volumeClaims`, whose key is `path`."""
-    claims = decode_map(path, VolumeClaimArgs, value)
+    """Reads the config's `volumeClaims` like `read_accounts`."""
+    claims = dict(decode_map(path, VolumeClaimArgs, value, refusals))
     for name, claim in claims.items():
-        at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
-        at(f"{path}.{name}", _check_class, claim, platform, access.classes)
+        claims[name] = known_only(VolumeClaimArgs)
+        with refusals:
+            at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
+            at(f"{path}.{name}", _check_class, claim, platform, access.classes)
+            claims[name] = claim
     return claims
 
 
@@ -68,22 +74,19 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> I
         )
 
 
-def check_disk_zones(
-    pod_groups: Iterable[PodGroup],
-    claims: Mapping[str, VolumeClaimArgs],
-    pools: Mapping[str, ResolvedPool[Any]],
-    disks: Disks | None,
-) -> None:
+@collected
+def check_disk_zones(settings: Settings[Any]) -> Iterator[Refusal]:
     """Raises ValueError if pods mount a disk and their pool can start nodes in another zone.
 
     Cluster Autoscaler assumes that such a pool only has its first zone, and the cloud starts the
     node in any (kubernetes/autoscaler cloudprovider/aws/README.md).
     """
+    disks, claims = settings.own.access.disks, settings.auxiliary.claims
     if disks is None:
         return
-    for pods in pod_groups:
+    for pods in settings.pod_groups:
         for volume, claim in pods.claims.items():
-            places = pools[pods.pool].places
+            places = settings.pools[pods.pool].places
             zone = claims[claim].zone or disks.zones[0]
             if list(places) == [zone] or (not disks.zones and len(places) == 1):
                 continue
@@ -91,7 +94,7 @@ def check_disk_zones(
             way = f"set {key} to [{zone}]" if disks.zones else f"name in {key} only the one there"
             if disks.zones and len(places) == 1:
                 way += f", or volumeClaims.{claim}.zone to {places[0]}"
-            raise refuse((pods.path, "volumes", volume, "claim"))(
+            yield refuse((pods.path, "volumes", volume, "claim"))(
                 f"the disk of {claim} is in {zone}, and nodes of pool {pods.pool} can be in "
                 f"{', '.join(places)}; {way}"
             )

@@ -15,8 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..access.service_accounts import Access
 from ..batch.load import Available, read_batch
 from ..batch.team_args import TeamArgs
+from ..cluster import Metrics
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
@@ -39,6 +41,7 @@ from ..schema.refusal import (
     Keys,
     Refusal,
     Refusals,
+    known_only,
     refuse,
     unknown_value,
     written,
@@ -234,13 +237,17 @@ def _read(
                 return settings
             break
         of = platform or platform_in(blocks["cluster"])
-        explained = [explain(refusal, blocks, of) for refusal in refusals]
         # A pool that was refused, and thus left out, is still one to choose.
+        pools = sorted(map(str, values["gpuPools"]))
         explained = [
-            refusal.but(allowed=sorted(map(str, values["gpuPools"])))
-            if refusal.code == UNKNOWN_POOL and refusal.allowed
-            else refusal
-            for refusal in explained
+            explain(
+                refusal.but(allowed=pools, remedy="")
+                if refusal.code == UNKNOWN_POOL and pools
+                else refusal,
+                blocks,
+                of,
+            )
+            for refusal in refusals
         ]
         found.add(
             *(
@@ -256,7 +263,7 @@ def _read(
         found.add(*unknown_namespaces(blocks, of))
         # What runs in the cluster is checked with its pools, also if a setting of it is refused.
         before = [refusal for refusal in explained if steps(refusal.path)[0] in _FIRST]
-        more = remaining.remove(before or explained) or bool(new)
+        more = remaining.remove(before) or remaining.remove(explained) or bool(new)
         if not more and checked:
             break
         checked, refusals = True, Refusals()
@@ -303,6 +310,7 @@ def _resolved(
     config: Mapping[str, str], values: dict[str, Any], platform: str, root: Path, refusals: Refusals
 ) -> Settings[Any] | None:
     """The settings, or None, with what refuses them."""
+    complete = not refusals
     with refusals:
         check_entry_names(values)
     if not platform:
@@ -310,12 +318,16 @@ def _resolved(
             platform = _platform(values["cluster"])
         cluster = {key: value for key, value in values["cluster"].items() if key != "platform"}
         values = {**values, "cluster": cluster}
-    row, decoded = PLATFORMS.get(platform), not refusals
+    row = PLATFORMS.get(platform)
+    decoded = bool(row) and complete
     if decoded:
         with refusals:
-            return _with_own(config, values, platform, root)
+            settings = _with_own(config, values, platform, root)
+            return None if refusals else settings
     parts = [(key, block.args, block.names is not None) for key, block in BLOCKS.items()]
     if row and not decoded:
+        with refusals:
+            row.settings.account(config)
         part = [("cluster", row.settings.CLUSTER, False), ("gpuPools", row.settings.POOL, True)]
         parts = [*part, *parts]
     for key, kind, named in parts:
@@ -330,27 +342,28 @@ def _with_own(
 ) -> Settings[Any]:
     # Imported late: a stack on one platform does not need the catalog of another.
     module = PLATFORMS[platform].settings
-    refusals, teams = Refusals(), dict[str, TeamArgs]()
-    given = values["cluster"]
+    refusals, given = Refusals(), values["cluster"]
+    cluster = pool_args = settings = None
     for key, why in owner_keys(platform, given).items():
         path = (f"{NAMESPACE}:cluster", key)
         refusals.add(refuse(path)(f"is not available {why}", code=EXCLUDED_KEY))
         given = {name: value for name, value in given.items() if name != key}
-    refusals.each(lambda: module.account(config), lambda: teams.update(read_teams(values["teams"])))
+    with refusals:
+        module.account(config)
+    teams = read_teams(values["teams"], refusals)
     with refusals:
         cluster = read_cluster(module.CLUSTER, given, teams)
     with refusals:
         pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"])
-    if refusals:
-        # What is not refused is checked together, without what is.
-        part = read_partly(f"{NAMESPACE}:cluster", module.CLUSTER, given, Refusals())
-        with refusals:
-            some = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, values["gpuPools"], Refusals())
-            if part is not None:
-                module.resolve(config, part, some, refusals)
-    refusals.check()
-    settings = None
     with refusals:
+        # What is not refused is checked together, without what is.
+        if cluster is None:
+            cluster = read_partly(f"{NAMESPACE}:cluster", module.CLUSTER, given, Refusals())
+        if pool_args is None:
+            path = f"{NAMESPACE}:gpuPools"
+            pool_args = decode_map(path, module.POOL, values["gpuPools"], Refusals())
+        if cluster is None:
+            raise refusals.first()
         own = module.resolve(config, cluster, pool_args, refusals)
         settings = _with_blocks(values, platform, own, teams, root)
     if settings is None or refusals:
@@ -361,58 +374,56 @@ def _with_own(
 def _with_blocks(
     values: Mapping[str, Any], platform: str, own: Any, teams: Mapping[str, TeamArgs], root: Path
 ) -> Settings[Any]:
+    """The settings. Fields that are refused are not set, in `own` and `teams` either: a check that
+    needs one has no result."""
     pools = {name: resolved.pool for name, resolved in own.pools.items()}
-    refusals, monitoring = Refusals(), None
+    refusals, read, running = Refusals(), dict[str, Any](), dict[str, Any]()
+    access, metrics, auxiliary = known_only(Access), known_only(Metrics), known_only(Auxiliary)
     with refusals:
-        if values["monitoring"]:
-            path = f"{NAMESPACE}:monitoring"
-            monitoring = read_partly(path, MonitoringArgs, values["monitoring"], refusals)
-            refusals.narrow(path, lambda key: own.metrics.sources if key == "source" else None)
-            if monitoring:
-                monitoring = at(path, monitoring.on, platform, own.metrics)
+        access = own.access
     with refusals:
-        of_teams = queues_of(teams, pools, own.access)
-        batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams)
+        metrics = own.metrics
+    with refusals:
+        read["monitoring"] = _monitoring(values["monitoring"], platform, metrics)
+    with refusals:
+        of_teams = partial(queues_of, teams, pools, access)
+        batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams, refusals)
+        read["batch"] = batch
         check_priorities(teams, batch)
     with refusals:
         namespaces = decode_map(f"{NAMESPACE}:namespaces", NamespaceArgs, values["namespaces"])
+        read["namespaces"] = with_namespaces(namespaces, teams)
     with refusals:
-        accounts = read_accounts(
-            f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
-        )
+        path, of_pods = f"{NAMESPACE}:serviceAccounts", (platform, access, refusals)
+        accounts = read_accounts(path, values["serviceAccounts"], *of_pods)
+        claims = read_claims(f"{NAMESPACE}:volumeClaims", values["volumeClaims"], *of_pods)
+        read["auxiliary"] = auxiliary = Auxiliary(accounts=accounts, claims=claims)
     with refusals:
-        claims = read_claims(
-            f"{NAMESPACE}:volumeClaims", values["volumeClaims"], platform, own.access
-        )
-    with refusals:
-        images = decode(f"{NAMESPACE}:images", ImagesArgs, values["images"])
-    refusals.check()
-    auxiliary = Auxiliary(accounts=accounts, claims=claims)
-    available = Available(pools=pools, batch=batch, auxiliary=auxiliary, root=root)
-    running = {}
+        read["images"] = decode(f"{NAMESPACE}:images", ImagesArgs, values["images"])
+    known = {"batch": read["batch"]} if "batch" in read else {}
+    available = known_only(Available, pools=pools, auxiliary=auxiliary, root=root, **known)
     for key, block in RUNNING.items():
         with refusals:
             running[key] = block.read(f"{NAMESPACE}:{key}", values[key], available)
+    if running.keys() == RUNNING.keys():
+        settings = known_only(Settings, platform=platform, own=own, running=running, **read)
+        checks = (
+            check_names, check_disk_zones, check_namespaces, check_teams, check_claimed,
+            check_scaling, check_cuda, check_groups,
+        )  # fmt: skip
+        refusals.each(*(partial(check, settings) for check in checks))
     refusals.check()
-    settings = Settings(
-        platform=platform,
-        own=own,
-        namespaces=with_namespaces(namespaces, teams),
-        running=running,
-        monitoring=monitoring,
-        batch=batch,
-        auxiliary=auxiliary,
-        images=images,
-    )
-    check_names(settings)
-    check_disk_zones(settings.pod_groups, auxiliary.claims, own.pools, own.access.disks)
-    check_namespaces(settings)
-    check_teams(settings)
-    check_claimed(settings)
-    check_scaling(settings)
-    check_cuda(settings)
-    check_groups(settings)
-    return settings
+    return Settings(platform=platform, own=own, running=running, **read)
+
+
+def _monitoring(value: Any, platform: str, metrics: Metrics) -> MonitoringArgs | None:
+    path, refusals = f"{NAMESPACE}:monitoring", Refusals()
+    args = read_partly(path, MonitoringArgs, value, refusals) if value else None
+    refusals.narrow(path, lambda key: metrics.sources if key == "source" else None)
+    with refusals:
+        args = at(path, args.on, platform, metrics) if args else None
+    refusals.check()
+    return args
 
 
 def _platform(cluster: dict[str, Any]) -> str:

@@ -48,7 +48,8 @@ class Remaining:
         return bool(self.values != before)
 
     def _remove(self, refusal: Refusal, path: list[str | int]) -> bool:
-        """Removes what a refusal is about; returns whether that is a whole entry or block."""
+        """Removes what a refusal is about; returns whether that is a whole entry or block. Settings
+        of a cluster, and of a block that others need, stay: readers leave them out."""
         values: dict[str, Any] = self.values or {}
         block, name = str(path[0]), str(path[1]) if path[1:] else ""
         created = values.get("namespaces")
@@ -79,7 +80,7 @@ class Remaining:
         elif block in BLOCKS and block not in _DEPENDED_ON:
             values[block] = {}
             return True
-        else:
+        elif not path[1:]:
             self.values = None
         return False
 

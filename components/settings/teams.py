@@ -5,7 +5,7 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ from ..batch.load import Pools, pool_at
 from ..batch.team_args import TeamArgs, check_creatable, namespaces_of, team_queues
 from ..gpu.pod_args import NamespaceArgs
 from ..schema.decode import NAMESPACE, at, decode, decode_map, type_hints
-from ..schema.refusal import Keys, Refusal, Refusals, refuse
+from ..schema.refusal import Keys, Refusal, Refusals, collected, known_only, raised, refuse
 
 PATH = f"{NAMESPACE}:teams"
 _NO_MEMBER = "is not accepted as a member here"
@@ -25,19 +25,29 @@ _SESSION = re.compile(r"(arn:aws[a-z-]*):sts::([0-9]+):assumed-role/([^/]+)/(.+)
 _MEMBER = re.compile(r"(?P<kind>user|group):(?P<name>(?!system:).*\S.*)")
 
 
-def read_teams(value: object) -> Mapping[str, TeamArgs]:
-    """Reads the config's `teams`. No two of them share a namespace."""
-    teams = decode_map(PATH, TeamArgs, value)
+def read_teams(value: object, refusals: Refusals) -> Mapping[str, TeamArgs]:
+    """Reads the config's `teams`. No two of them share a namespace. Of one that is refused, with a
+    reason in `refusals`, not all is known."""
+    teams = dict(decode_map(PATH, TeamArgs, value, refusals))
     owners: dict[str, str] = {}
     for name, team in teams.items():
-        if not team.namespaces:
-            check_creatable(f"{PATH}.{name}", name)
-        for position, entry in enumerate(namespaces_of(name, team)):
-            if (other := owners.setdefault(entry, name)) != name:
-                raise refuse((PATH, name, "namespaces", position), entry)(
-                    f"already belongs to team {other}; list it in only one"
-                )
+        teams[name] = known_only(TeamArgs)
+        with refusals:
+            _check_namespaces(name, team, owners)
+            teams[name] = team
     return teams
+
+
+@collected
+def _check_namespaces(name: str, team: TeamArgs, owners: dict[str, str]) -> Iterator[Refusal]:
+    """Refuses namespaces that are not for teams, and those in `owners`, which gets the others."""
+    if not team.namespaces:
+        check_creatable(f"{PATH}.{name}", name)
+    for position, entry in enumerate(namespaces_of(name, team)):
+        if (other := owners.setdefault(entry, name)) != name:
+            yield refuse((PATH, name, "namespaces", position), entry)(
+                f"already belongs to team {other}; list it in only one"
+            )
 
 
 def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any:
@@ -53,19 +63,18 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
         if members:
             entry = get_args(type_hints(kind)["users"])[1]
             users.update(decode_map((path, "users"), entry, members))
+    if not refusals:
+        for name in principals:
+            if name in cluster.users:
+                reason = "is also a group of cluster.users, and every team is a group"
+                refusals.add(refuse((PATH, name))(reason, remedy="choose another name"))
+        with refusals:
+            users = {**getattr(cluster, "users", {}), **users}
+            _check_people(teams, users)
+            cluster = at(path, replace, cluster, users=users) if members else cluster
     if refusals:
         raise in_team(refusals.first(), kind, teams)
-    for name in principals:
-        if name in cluster.users:
-            raise refuse((PATH, name))(
-                "is also a group of cluster.users, and every team is a group; choose another name"
-            )
-    try:
-        users = {**getattr(cluster, "users", {}), **users}
-        _check_people(teams, users)
-        return at(path, replace, cluster, users=users) if members else cluster
-    except Refusal as refusal:
-        raise in_team(refusal, kind, teams) from None
+    return cluster
 
 
 def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, list[str]]:
@@ -76,10 +85,12 @@ def _principals(kind: type[Any], teams: Mapping[str, TeamArgs]) -> dict[str, lis
     return {
         name: [member for member in team.members if "existing" not in keys or _is_arn(member)]
         for name, team in teams.items()
+        if hasattr(team, "members")  # It is not refused.
     }
 
 
-def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> None:
+@collected
+def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> Iterator[Refusal]:
     """Refuses a person in two teams, in the same words or in others, or through a group of the
     cluster's `users`; such a person may be in the group and in one team."""
     owners: dict[str, dict[str, tuple[str, str]]] = {}
@@ -100,18 +111,20 @@ def _check_people(teams: Mapping[str, TeamArgs], users: Mapping[str, Any]) -> No
     for name, key, member in sorted(members, key=lambda member: member[2].startswith("group:")):
         first, at_key = owner(member, name, key)
         if first != name:
-            raise refuse(key, member)(
+            yield refuse(key, member)(
                 f"already belongs to team {first}, in {at_key}; list it in only one"
             )
+            continue
         group = member.removeprefix("group:")
         for arn in users[group].principals if group in users else ():
             first, at_key = owner(arn, name, key)
             if first != name:
                 where = "" if group in teams else f" (in {NAMESPACE}:cluster.users.{group})"
-                raise refuse(key, member)(
+                yield refuse(key, member)(
                     f"includes {arn}{where}, which already belongs to team {first}, in {at_key}; "
                     f"list the ARNs of team {name} instead, or remove that one from the other"
                 )
+                break
 
 
 def _person(member: str) -> tuple[str, str]:
@@ -126,12 +139,13 @@ def _person(member: str) -> tuple[str, str]:
     )
 
 
-def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> None:
+@collected
+def check_priorities(teams: Mapping[str, TeamArgs], batch: BatchArgs | None) -> Iterator[Refusal]:
     """Refuses priorities of a team that `batch` does not have."""
     for name, team in teams.items():
         for position, priority in enumerate(team.priorities or ()):
             path = f"{PATH}.{name}.priorities[{position}]"
-            (batch or BatchArgs()).check_priority(path, priority)
+            yield from raised((batch or BatchArgs()).check_priority, path, priority)
 
 
 def in_team(refusal: Refusal, kind: type[Any], teams: Mapping[str, TeamArgs]) -> Refusal:
@@ -159,23 +173,26 @@ def queues_of(
     """The teams' queues. Raises ValueError if a pool has fewer GPUs than its teams together."""
     totals: Counter[str] = Counter()
     refusals = Refusals()
+    subjects: dict[str, tuple[Sequence[str], Sequence[str]]] = {}
     for name, team in teams.items():
-        for pool, gpus in team.gpus.items():
-            path = (PATH, name, "gpus", pool)
-            resolved, before = pool_at(path, pool, pools), totals[pool]
-            totals[pool] += gpus
-            if resolved.max_nodes is None:
-                continue
-            most = resolved.max_nodes * resolved.allocatable
-            if totals[pool] > most:
-                others = f", of which the teams above have {before}" if before else ""
-                reason = f"is more than the pool's maxNodes allows, at most {most}{others}"
-                remedy = "give less, or raise it"
-                refusals.add(refuse(path, gpus)(reason, remedy=remedy))
-                totals[pool] = before
+        with refusals:
+            subjects[name] = _subjects(name, team, access)
+        for pool, gpus in getattr(team, "gpus", {}).items():
+            with refusals:
+                _check_share((PATH, name, "gpus", pool), gpus, pools, totals)
     refusals.check()
-    subjects = {name: _subjects(name, team, access) for name, team in teams.items()}
     return at(PATH, team_queues, teams, subjects)
+
+
+def _check_share(path: Keys, gpus: int, pools: Pools, totals: Counter[str]) -> None:
+    """Refuses a team's share of a pool that has fewer GPUs; adds it to `totals` otherwise."""
+    pool = pool_at(path, str(path[-1]), pools)
+    before, most = totals[pool.name], pool.max_nodes and pool.max_nodes * pool.allocatable
+    if most is not None and before + gpus > most:
+        others = f", of which the teams above have {before}" if before else ""
+        reason = f"is more than the pool's maxNodes allows, at most {most}{others}"
+        raise refuse(path, gpus)(reason, remedy="give less, or raise it")
+    totals[pool.name] += gpus
 
 
 def _is_arn(member: str) -> bool:
@@ -187,38 +204,41 @@ def _subjects(name: str, team: TeamArgs, access: Access) -> tuple[Sequence[str],
     if access.groups is not None:
         return (name,), ()
     names: dict[str, list[str]] = {"group": [], "user": []}
+    refusals = Refusals()
     for position, member in enumerate(team.members):
         refused = refuse((PATH, name, "members", position), member)(_NO_MEMBER)
-        if _is_arn(member) and not (access.principals or access.emails):
-            raise refused.but(
-                reason="is accepted only on platform eks",
-                remedy=f"give group:{name}, and have this cluster's owner map the role to the "
-                f"Kubernetes group {name}: aws eks create-access-entry --cluster-name CLUSTER "
-                "--region REGION --principal-arn "
-                f"{member if PRINCIPAL.fullmatch(member) else _ROLE} --kubernetes-groups {name}",
-            )
-        if access.principals and _ROLE_AS_USER.match(member):
-            # docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, "username".
-            raise refused.but(
-                reason="would match nobody, because EKS knows a role only by the names of its "
-                "sessions, arn:aws:sts::ACCOUNT:assumed-role/...",
-                remedy="give the ARN itself, without user:",
-            )
         in_group = access.principals and _is_arn(member)
         parts = _MEMBER.fullmatch(f"group:{name}" if in_group else member)
-        if parts is None or (access.emails and "@" not in parts["name"]):
-            if access.emails and member.startswith("serviceAccount:"):
-                account = member.removeprefix("serviceAccount:")
-                raise refused.but(remedy=f"write user:{account}")
+        if _is_arn(member) and not (access.principals or access.emails):
+            reason = "is accepted only on platform eks"
+            remedy = (
+                f"give group:{name}, and have this cluster's owner map the role to the "
+                f"Kubernetes group {name}: aws eks create-access-entry --cluster-name CLUSTER "
+                "--region REGION --principal-arn "
+                f"{member if PRINCIPAL.fullmatch(member) else _ROLE} --kubernetes-groups {name}"
+            )
+            refusals.add(refused.but(reason=reason, remedy=remedy))
+        elif access.principals and _ROLE_AS_USER.match(member):
+            # docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html, "username".
+            reason = (
+                "would match nobody, because EKS knows a role only by the names of its "
+                "sessions, arn:aws:sts::ACCOUNT:assumed-role/..."
+            )
+            refusals.add(refused.but(reason=reason, remedy="give the ARN itself, without user:"))
+        elif access.emails and member.startswith("serviceAccount:"):
+            account = member.removeprefix("serviceAccount:")
+            refusals.add(refused.but(remedy=f"write user:{account}"))
+        elif parts is None or (access.emails and "@" not in parts["name"]):
             what = "an e-mail address" if access.emails else "the name that the cluster knows"
             arn = f"{_ROLE}, the ARN of an IAM role or user, or " if access.principals else ""
             host = "@example.com" if access.emails else ""
             remedy = f"give {arn}user: or group: and {what}, such as group:researchers{host}"
             if ":system:" in member:
                 remedy += "; names that begin with system: belong to Kubernetes"
-            raise refused.but(remedy=remedy)
-        if parts["name"] not in names[parts["kind"]]:
+            refusals.add(refused.but(remedy=remedy))
+        elif parts["name"] not in names[parts["kind"]]:
             names[parts["kind"]].append(parts["name"])
+    refusals.check()
     return names["group"], names["user"]
 
 

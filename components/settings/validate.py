@@ -28,22 +28,18 @@ _START_MINUTES = 15
 """How many minutes pass from the request of a node until pods run on it, with driver and images."""
 
 
-def check_names(settings: Settings[Any]) -> None:
-    """Refuses two entries with the same name, also of different blocks, and one with the name of a
-    Job that measures GPUs: their pods would have the same labels."""
+@collected
+def check_names(settings: Settings[Any]) -> Iterator[Refusal]:
+    """Refuses an entry with the name of a Job that measures GPUs: their pods would have the same
+    labels."""
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
-    known: dict[str, str] = {}
     for key in (key for key, block in RUNNING.items() if block.names is not None):
         for name, entry in settings.running[key].items():
-            path = f"{NAMESPACE}:{key}.{name}"
-            if other := known.get(name):
-                raise refuse(path)(f"is also a name in {other}", remedy="choose another")
             if test and name in measuring and entry.namespace == test.namespace:
-                raise refuse(path)(
+                yield refuse(f"{NAMESPACE}:{key}.{name}")(
                     f"is the name of the Job that tests pool {measuring[name]}; choose another"
                 )
-            known[name] = key
 
 
 @collected
@@ -55,7 +51,7 @@ def check_namespaces(settings: Settings[Any]) -> Iterator[Refusal]:
         for position, name in enumerate(namespaces):
             where = (f"{NAMESPACE}:cluster.{key}", position)
             yield from raised(check_restricted_namespace, where, name, created)
-    yield from raised(_check_members, settings)
+    yield from _check_members(settings)
     for name in created:
         if names.RESERVED_NAMESPACE.fullmatch(name):
             yield refuse((f"{NAMESPACE}:namespaces", name), name)(
@@ -110,12 +106,14 @@ def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Ref
                 yield _nothing_creates(f"{NAMESPACE}:{key}.{name}.namespace", str(space), created)
 
 
-def check_scaling(settings: Settings[Any]) -> None:
+@collected
+def check_scaling(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
     version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
     for path, args in _entries(settings).items():
         if scaling := getattr(args, "scaling", None):
-            at((path, "scaling"), scaling.check_zero, int(version[1]) if version else 0)
+            minor = int(version[1]) if version else 0
+            yield from raised(at, (path, "scaling"), scaling.check_zero, minor)
 
 
 @collected
@@ -274,18 +272,20 @@ def _teams(settings: Settings[Any]) -> Mapping[str, tuple[str, TeamQueue]]:
     }
 
 
-def check_teams(settings: Settings[Any]) -> None:
+@collected
+def check_teams(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses what the policies and quotas of a team's namespaces, which apply to the stack's own
     objects too, would refuse during `pulumi up`."""
     teams = _teams(settings)
     for path, args in _entries(settings).items():
         if isinstance(args, PodArgs) and args.namespace in teams:
-            _check_policies(path, args, teams[args.namespace][0])
+            yield from raised(_check_policies, path, args, teams[args.namespace][0])
     for namespace, (name, queue) in teams.items():
-        _check_quotas(settings, namespace, name, queue)
+        yield from raised(_check_quotas, settings, namespace, name, queue)
 
 
-def _check_policies(path: str, args: PodArgs, team: str) -> None:
+@collected
+def _check_policies(path: str, args: PodArgs, team: str) -> Iterator[Refusal]:
     """Asks the rules of `batch.team_limits`; pools, volumes and envFrom have no keys for others."""
     variables = {
         f"volumes.{name}.files[{position}]": PurePath(file).name
@@ -294,7 +294,7 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
     }
     if isinstance(args, TrainingArgs):
         if args.queue != team:
-            raise refuse((path, "queue"))(
+            yield refuse((path, "queue"))(
                 f"is missing, and training jobs in namespace {args.namespace} wait in the queue "
                 f"of team {team}; set it to {team}, or choose another namespace"
             )
@@ -305,13 +305,16 @@ def _check_policies(path: str, args: PodArgs, team: str) -> None:
         }
     for key, variable in variables.items():
         if chooses_gpus(variable):
-            raise refuse((path, key))(
+            yield refuse((path, key))(
                 f"{variable} chooses which GPUs a container sees, also those of other pods, and "
                 f"is not possible in namespace {args.namespace} of team {team}; drop it"
             )
 
 
-def _check_quotas(settings: Settings[Any], namespace: str, name: str, queue: TeamQueue) -> None:
+@collected
+def _check_quotas(
+    settings: Settings[Any], namespace: str, name: str, queue: TeamQueue
+) -> Iterator[Refusal]:
     """Refuses a quota with less than what always exists in the namespace and the largest job."""
     quota, entries = queue.team.quota, _entries(settings)
     always = dict.fromkeys(("cpu", "memory", "pods"), Decimal())
@@ -335,10 +338,13 @@ def _check_quotas(settings: Settings[Any], namespace: str, name: str, queue: Tea
     path = f"{NAMESPACE}:{queue.key(name, 'quota')}"
     for key in always:
         most = getattr(quota, key)
-        check_quota((path, key), most and str(most), always[key] + largest[key], what)
+        amount = always[key] + largest[key]
+        yield from raised(check_quota, (path, key), most and str(most), amount, what)
     claims = [claim for claim in settings.auxiliary.claims.values() if claim.namespace == namespace]
     size = sum((quantity.parse(claim.size) for claim in claims), Decimal())
-    check_quota((path, "storage"), quota.storage, size, what.replace("pods", "claims"))
+    yield from raised(
+        check_quota, (path, "storage"), quota.storage, size, what.replace("pods", "claims")
+    )
 
 
 def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
@@ -499,15 +505,16 @@ def _overfull(settings: Settings[Any]) -> Iterator[str]:
                 )
 
 
-def _check_members(settings: Settings[Any]) -> None:
+def _check_members(settings: Settings[Any]) -> Iterator[Refusal]:
     groups = settings.own.access.groups
     if groups is None or settings.batch is None:
         return
     for name, queue in settings.batch.queues.items():
-        for position, group in enumerate(queue.groups):
+        # The members of a team are added to the cluster's users, unless these are refused.
+        for position, group in enumerate(() if isinstance(queue, TeamQueue) else queue.groups):
             if group not in groups:
                 allowed = unknown(group, groups, "cluster.users has none")
-                raise refuse((f"{NAMESPACE}:{queue.key(name, 'groups')}", position), group)(
+                yield refuse((f"{NAMESPACE}:{queue.key(name, 'groups')}", position), group)(
                     f"is not a group in cluster.users, so it has no members; {allowed}"
                 )
 

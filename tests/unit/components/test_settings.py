@@ -355,7 +355,7 @@ TOGETHER = {
             "gpuPools.train-gpu.maxNodes: -1 is too small; allowed: 1 or more",
             "workloads.sample-gpu-pod.gpus: -1 is negative; allowed: 0 or more",
             "workloads.sample-gpu-pod.namespace: nothing creates the namespace 'nowhere'; add it",
-            "workloads.sample-gpu-pod.pool: 'others' is not a pool; gpuPools has no valid pool",
+            "workloads.sample-gpu-pod.pool: 'others' is not a pool; allowed: train-gpu",
             "workloads.sample-gpu-pod.queue: 'night' is not a queue; add batch.queues.night",
             "workloads.sample-gpu-pod.serviceAccount: 'reader' is not a service account; add",
             "workloads.sample-gpu-pod.volumes.data.claim: 'data' is not one of volumeClaims; add",

@@ -11,6 +11,7 @@ from gpu_cluster.components.batch.published import Published, batch_of
 from gpu_cluster.components.batch.team_args import TeamQueue
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs
 from gpu_cluster.components.schema.decode import decode
+from gpu_cluster.components.schema.refusal import Refusals
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.components.settings.teams import read_cluster, read_teams
@@ -161,7 +162,8 @@ def test_the_cluster_of_a_program_has_its_teams_too() -> None:
     """Whose args are of a class, not a map."""
     values = eks([f"{ROLE}research"])
     given = {key: one for key, one in values["gpu-cluster:cluster"].items() if key != "platform"}
-    args, teams = decode("cluster", EksClusterArgs, given), read_teams(values["gpu-cluster:teams"])
+    args = decode("cluster", EksClusterArgs, given)
+    teams = read_teams(values["gpu-cluster:teams"], Refusals())
     assert list(read_cluster(EksClusterArgs, args, teams).users) == ["research"]
 
 
