@@ -411,17 +411,15 @@ class EksClusterArgs(Checked):
 
     def check_in(self, region: str) -> None:
         """Raises ValueError if the cluster's settings do not match `region`."""
-        keys = {
-            "secretsEncryptionKey": self.secrets_encryption_key,
-            "disksEncryptionKey": self.disks_encryption_key,
-        }
-        admins: list[tuple[Keys, MaybeOutput]]
-        admins = [(("admins", key), arn) for key, arn in keyed(self.admins)]
         refusals = Refusals()
         refusals.each(
             lambda: at("network", self.network.check_in, region),
-            lambda: check_keys(keys, region),
-            lambda: check_partition([*admins, *principals(self.users)], region),
+            lambda: check_keys({"secretsEncryptionKey": self.secrets_encryption_key}, region),
+            lambda: check_keys({"disksEncryptionKey": self.disks_encryption_key}, region),
+            lambda: check_partition(
+                [(("admins", key), arn) for key, arn in keyed(self.admins)], region
+            ),
+            lambda: check_partition(principals(self.users), region),
         )
         refusals.check()
 

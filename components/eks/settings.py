@@ -205,12 +205,18 @@ def _bucket_driver(region: str) -> BucketDriver:
 
 def account(config: Mapping[str, str]) -> AwsProviderArgs:
     """The region and the identity, as `SettingsModule.account` says."""
+    refusals, region = Refusals(), config.get("aws:region", "")
+    refusals.each(lambda: _check_region(config), lambda: provider_args(config, region))
+    refusals.check()
+    return provider_args(config, region)
+
+
+def _check_region(config: Mapping[str, str]) -> None:
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise refuse("aws:region", region)("is not a region; give one such as us-east-1")
     if meant := meant_region(region):
         raise refuse("aws:region")(f"{region} is not a region", remedy=f"did you mean {meant!r}?")
-    return provider_args(config, region)
 
 
 def resolve(

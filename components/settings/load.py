@@ -360,8 +360,8 @@ def _with_own(
         if cluster is None:
             cluster = read_partly(f"{NAMESPACE}:cluster", module.CLUSTER, given, Refusals())
         if pool_args is None:
-            path = f"{NAMESPACE}:gpuPools"
-            pool_args = decode_map(path, module.POOL, values["gpuPools"], Refusals())
+            given = values["gpuPools"]
+            pool_args = decode_map(f"{NAMESPACE}:gpuPools", module.POOL, given, Refusals())
         if cluster is None:
             raise refusals.first()
         own = module.resolve(config, cluster, pool_args, refusals)
@@ -384,7 +384,11 @@ def _with_blocks(
     with refusals:
         metrics = own.metrics
     with refusals:
-        read["monitoring"] = _monitoring(values["monitoring"], platform, metrics)
+        path, monitoring = f"{NAMESPACE}:monitoring", None
+        if values["monitoring"]:
+            monitoring = read_partly(path, MonitoringArgs, values["monitoring"], refusals)
+            refusals.narrow(path, lambda key: metrics.sources if key == "source" else None)
+        read["monitoring"] = monitoring and at(path, monitoring.on, platform, metrics)
     with refusals:
         of_teams = partial(queues_of, teams, pools, access)
         batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools, of_teams, refusals)
@@ -414,16 +418,6 @@ def _with_blocks(
         refusals.each(*(partial(check, settings) for check in checks))
     refusals.check()
     return Settings(platform=platform, own=own, running=running, **read)
-
-
-def _monitoring(value: Any, platform: str, metrics: Metrics) -> MonitoringArgs | None:
-    path, refusals = f"{NAMESPACE}:monitoring", Refusals()
-    args = read_partly(path, MonitoringArgs, value, refusals) if value else None
-    refusals.narrow(path, lambda key: metrics.sources if key == "source" else None)
-    with refusals:
-        args = at(path, args.on, platform, metrics) if args else None
-    refusals.check()
-    return args
 
 
 def _platform(cluster: dict[str, Any]) -> str:

@@ -56,6 +56,7 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
     into groups, only those that are IAM principals."""
     path = f"{NAMESPACE}:cluster"
     principals, refusals, users = _principals(kind, teams), Refusals(), dict[str, Any]()
+    cluster: Any = None
     members = {name: {"principals": arns} for name, arns in principals.items() if arns}
     with refusals:
         cluster = decode(path, kind, value)
@@ -63,15 +64,16 @@ def read_cluster(kind: Any, value: object, teams: Mapping[str, TeamArgs]) -> Any
         if members:
             entry = get_args(type_hints(kind)["users"])[1]
             users.update(decode_map((path, "users"), entry, members))
-    if not refusals:
-        for name in principals:
-            if name in cluster.users:
-                reason = "is also a group of cluster.users, and every team is a group"
-                refusals.add(refuse((PATH, name))(reason, remedy="choose another name"))
-        with refusals:
-            users = {**getattr(cluster, "users", {}), **users}
-            _check_people(teams, users)
-            cluster = at(path, replace, cluster, users=users) if members else cluster
+    for name in principals:
+        if name in getattr(cluster, "users", ()):
+            reason = "is also a group of cluster.users, and every team is a group"
+            refusals.add(refuse((PATH, name))(reason, remedy="choose another name"))
+    with refusals:
+        users = {**getattr(cluster, "users", {}), **users}
+        _check_people(teams, users)
+    with refusals:
+        if members and not refusals:
+            cluster = at(path, replace, cluster, users=users)
     if refusals:
         raise in_team(refusals.first(), kind, teams)
     return cluster
