@@ -209,13 +209,14 @@ def plane(planes: Callable[[], LocalControlPlane]) -> LocalControlPlane:
 def run_cli(
     *words: str, folder: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`gpu-cluster` with these words, in this folder."""
+    """`gpu-cluster` with these words, in this folder; one that hangs fails after five minutes."""
     return subprocess.run(
         [sys.executable, "-m", "gpu_cluster.cli", *words],
         cwd=folder,
         env=env,
         capture_output=True,
         text=True,
+        timeout=300,
     )
 
 

@@ -92,7 +92,7 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
 def listed(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
     """The results of a call, from all pages."""
     pages = client.get_paginator(call).paginate(**request)
-    return [item for page in pages for item in page.get(rows, ())]
+    return [item for page in pages for item in page[rows]]
 
 
 def filter_of(name: str, *values: str) -> dict[str, Any]:
@@ -364,7 +364,10 @@ def _is(who: str, admin: str) -> bool:
 
 def code_of(error: Exception) -> str:
     """The code of a refusal of AWS; empty for any other error."""
-    return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
+    # Errors of the connection have a response too: none.
+    if isinstance(error, botocore.exceptions.ClientError):
+        return str(error.response["Error"].get("Code", ""))
+    return ""
 
 
 def unknown(error: Exception, service: str = "") -> Unknown:

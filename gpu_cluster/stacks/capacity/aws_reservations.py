@@ -59,13 +59,12 @@ def reserved(ec2: Any, groups: Any, item: Wanted, own: Iterable[Mapping[str, Any
         zones = zones_of(ec2, item.zones)
         names = _members(groups, item.reservation)
         by_id = {"CapacityReservationIds": names}
-        described = ec2.describe_capacity_reservations(**by_id) if names else {}
+        rows = ec2.describe_capacity_reservations(**by_id)["CapacityReservations"] if names else []
     except Exception as error:
         if code_of(error) in _NOT_THERE:
             return Reserved(wanted=item, held=(), hint=hint)
         return Reserved(wanted=item, held=unknown(error), hint=hint)
     taken = [instance.get("CapacityReservationId") for instance in own]
-    rows: list[Mapping[str, Any]] = described.get("CapacityReservations", [])
     reservations = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
     return Reserved(wanted=replace(item, zones=zones), held=reservations, hint=hint)
 
@@ -116,8 +115,10 @@ def unused(
 def _members(groups: Any, reservation: str) -> list[str]:
     if not is_group(reservation):
         return [reservation]
-    resources = listed(groups, "list_group_resources", "Resources", Group=reservation)
-    arns = [resource["Identifier"]["ResourceArn"] for resource in resources]
+    pages = groups.get_paginator("list_group_resources").paginate(Group=reservation)
+    arns = [
+        item["Identifier"]["ResourceArn"] for page in pages for item in page.get("Resources", ())
+    ]
     return [arn.rpartition("/")[2] for arn in arns if ":capacity-reservation/" in arn]
 
 

@@ -50,8 +50,9 @@ def node(
         allocatable.pop(GPU, None)
         if gpus:
             allocatable[GPU] = str(gpus)
+    annotated = {"annotations": annotations} if annotations else {}
     return {
-        "metadata": {"name": name, "labels": dict(made.labels), "annotations": annotations},
+        "metadata": {"name": name, "labels": dict(made.labels), **annotated},
         "spec": {"taints": list(map(asdict, made.taints))},
         "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
     }
@@ -84,7 +85,7 @@ def pod(
             "namespace": "default",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": {"pod-template-hash": "abc"},
-            "annotations": annotations or {},
+            **({"annotations": annotations} if annotations else {}),
             "ownerReferences": [{"kind": owner[0], "name": owner[1]}] if owner else [],
         },
         "spec": full,

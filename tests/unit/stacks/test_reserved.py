@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
+import botocore.exceptions
 import pytest
 
-from gpu_cluster.stacks.capacity import google_reservations
+from gpu_cluster.stacks.capacity import aws_reservations, google_reservations
 from gpu_cluster.stacks.capacity.reserved import (
     Held,
     Reserved,
@@ -147,3 +149,24 @@ def test_on_gke_each_zone_must_have_it() -> None:
     one = Reserved(wanted=wanted, held=(there,))
     assert one.word == "wrong"
     assert one.reason.startswith("mine is not in us-central1-b, and must be in each zone of the po")
+
+
+LOST = [
+    kind
+    for kind in vars(botocore.exceptions).values()
+    if isinstance(kind, type) and issubclass(kind, botocore.exceptions.HTTPClientError)
+]
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_a_reservation_that_a_lost_connection_hides_is_unknown(
+    kind: type[botocore.exceptions.HTTPClientError],
+) -> None:
+    """Whatever botocore raises of a connection, whose `response` is None."""
+    of = {"endpoint_url": "https://ec2", "proxy_url": "https://proxy"}
+    ec2 = Mock()
+    ec2.meta.region_name = "us-east-1"
+    ec2.describe_capacity_reservations.side_effect = kind(**of, error=OSError("reset"))
+    found = aws_reservations.reserved(ec2, Mock(), WANTED, [])
+    assert isinstance(found.held, Unknown)
+    assert found.held.reason.startswith("AWS could not be queried: ")
