@@ -253,8 +253,9 @@ def minor_of(version: str) -> tuple[int, ...]:
 
 
 def al2023_day(release: str | None) -> str:
-    """The day of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for others."""
-    match = re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+-([0-9]{8})", release or "")
+    """The day at the end of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for
+    others."""
+    match = re.search(r"(?:^|[-v])([0-9]{8})$", release or "")
     return match[1] if match else ""
 
 

@@ -146,7 +146,10 @@ def is_given(args: Any, name: str) -> bool:
     whose verdict is the same for every other value."""
     value, own = getattr(args, name, _REFUSED), type(args).__dataclass_fields__[name]
     default = own.default if own.default_factory is MISSING else own.default_factory()
-    return _given(value) and bool(value != default)
+    try:
+        return _given(value) and bool(value != default)
+    except AttributeError:  # A block, of which a part is refused.
+        return True
 
 
 def rule(check: Callable[[A], Iterable[Refusal] | None]) -> Callable[[A], None]:
@@ -202,7 +205,8 @@ def limit_refusals(args: Any) -> Refusals:
     by_field: dict[str, list[Refusal]] = {}
     for name, (hint, default) in limited(cast("Any", type(args))).items():
         value = getattr(args, name, default)
-        if is_dataclass(unwrapped(hint)[0]) or value == default:  # A block checks itself.
+        # A block has checked itself, and may be there in part.
+        if (is_dataclass(value) and type(value) is unwrapped(hint)[0]) or value == default:
             continue
         try:
             refused = [refusal.under(camel(name)) for refusal in refusals_of(hint, value)]

@@ -148,10 +148,15 @@ def _without_share(values: dict[str, Any], pool: str) -> set[str]:
     created: dict[str, Any] = {
         f"{namespace}": {}
         for team in lost
-        for namespace in before[team].get("namespaces") or [team]
+        for namespace in _names(before[team].get("namespaces")) or [team]
     }
     values["namespaces"] = {**created, **(values.get("namespaces") or {})}
     return lost
+
+
+def _names(value: Any) -> list[str]:
+    """The names in a list, which may have been refused."""
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
 def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:

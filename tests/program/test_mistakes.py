@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
+import pytest
+
 from gpu_cluster.stacks.definition.validation import refusals
 from tests.program.environments import values_of, with_changes, without_keys
 from tests.unit.components import test_settings, test_settings_batch, test_settings_services
@@ -107,3 +109,33 @@ def test_mistakes_in_one_stack_file_are_shown_together() -> None:
     assert count["files"] >= 60
     known = sum(count.values()) - count["files"] - count["what the keys of another platform are"]
     assert count["shown"] / known > 0.8
+
+
+ROLE = "arn:aws:iam::123456789012:role"
+
+
+def test_a_refused_option_of_the_autoscaler_hides_no_other_rule_of_the_cluster() -> None:
+    """Whether the block is given is known without it."""
+    changes = [
+        ["gpu-cluster:cluster", "autoscaler", {"extraFlags": {"cloud-provider": "gce"}}],
+        ["gpu-cluster:cluster", "admins", [f"{ROLE}/deployer", f"{ROLE}/Deployer"]],
+    ]
+    shown = [key(str(line)) for line in refusals(with_changes(values_of("train"), changes))]
+    assert {re.sub(r"\[.*", "", path) for path in shown} == {
+        "cluster.autoscaler.extraFlags.cloud-provider", "cluster.admins",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("namespaces", [5, True, "x", {"a": 1}, [5]])
+def test_a_team_whose_namespaces_are_no_list_of_names_is_refused_beside_its_pool(
+    namespaces: object,
+) -> None:
+    """What a refused team would have made is not asked of it."""
+    team = {"members": ["a@example.com"], "gpus": {"train-gpu": 1}, "namespaces": namespaces}
+    changes = [
+        ["gpu-cluster:gpuPools", "train-gpu", "maxNodes", -1],
+        ["gpu-cluster:teams", {"research": team}],
+    ]
+    shown = [key(str(line)) for line in refusals(with_changes(values_of("dev"), changes))]
+    assert "gpuPools.train-gpu.maxNodes" in shown
+    assert any(path.startswith("teams.research.namespaces") for path in shown)

@@ -16,6 +16,8 @@ from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.components.schema.effect import Sent
 from gpu_cluster.components.schema.limits import unwrapped
 from gpu_cluster.components.schema.outputs import OUTPUT
+from gpu_cluster.components.schema.refusal import known_only
+from gpu_cluster.components.schema.rules import limit_refusals
 from gpu_cluster.components.settings import load
 from gpu_cluster.components.settings.blocks import BLOCKS
 from tests.components.recording import Recording, record
@@ -411,3 +413,32 @@ def test_a_preview_says_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None
         "gpu-cluster:cluster.network.subnetwork: unknown until up, and not checked before" in lines
     )
     assert len(lines) == len(found("gke-node-pools"))
+
+
+def blocks_in(kind: Any) -> Iterator[tuple[type, str]]:
+    """The fields of an args class, and of those in it, whose value is an args class too."""
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        if dataclasses.is_dataclass(inner := unwrapped(hint)[0]):
+            yield kind, name
+            yield from blocks_in(inner)
+
+
+IN_BLOCKS = {
+    f"{kind.__name__}.{name}": (kind, name)
+    for row in PLATFORMS.values()
+    for args in (row.settings.CLUSTER, row.settings.POOL, *(each.args for each in BLOCKS.values()))
+    for kind, name in blocks_in(args)
+}
+
+
+@pytest.mark.parametrize("field", IN_BLOCKS)
+def test_an_output_in_place_of_a_block_is_refused(field: str) -> None:
+    """A block is a map or its class: which resources there are follows from it."""
+    kind, name = IN_BLOCKS[field]
+
+    def program() -> None:
+        limit_refusals(known_only(kind, **{name: pulumi.Output.from_input({})})).check()
+
+    says = rf"^{camel(name)}: is an output, whose value may only be"
+    with pytest.raises(ValueError, match=says):
+        record(program)
