@@ -10,7 +10,7 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from datetime import date
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import botocore.loaders
@@ -19,6 +19,7 @@ import psutil
 import pytest
 import yaml
 
+from gpu_cluster.clouds.read import long_yaml
 from gpu_cluster.components.catalog import dates
 from gpu_cluster.rehearsal.engine.fork_server import SHARED, launcher
 from gpu_cluster.stacks.definition.files import use_examples
@@ -41,7 +42,7 @@ dates.date = Read
 # Each client of AWS would read its service's model again: EC2's has megabytes.
 botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
 # libyaml reads tables of tests in a tenth of the time, which every worker reads.
-yaml.safe_load = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+yaml.safe_load = long_yaml
 
 # Neither a user's stack files, settings of the policy pack nor kubeconfig change anything for the
 # program's own tests; the kubeconfig reaches nothing.

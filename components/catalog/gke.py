@@ -54,6 +54,9 @@ NODE_POOL_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 NODE_POOL_NAME_MAX: Final = 40
 """Limit of the physical name. Auto-naming appends a hyphen and 7 characters to the logical name."""
 AUTO_NAME_SUFFIX: Final = 8
+COMPUTE_NAME: Final = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
+"""RFC 1035, which Compute Engine uses for all names."""
+PROJECT_ID: Final = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
 
 ZONES_OF_A_REGION: Final = 3
 """The number of zones that GKE chooses for the nodes of a regional cluster that names none."""

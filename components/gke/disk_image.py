@@ -7,11 +7,11 @@ GKE: "Use secondary boot disks to preload data or container images" (read 2026-1
 
 import re
 
+from ..catalog.gke import COMPUTE_NAME, PROJECT_ID
 from ..schema.limits import matching
-from .reservation import NAME, PROJECT
 
 DISK_IMAGE = matching(
     "a disk image such as global/images/cuda-12-8, or projects/PROJECT/global/images/cuda-12-8 of "
     "another project",
-    re.compile(rf"(?:projects/{PROJECT}/)?global/images/{NAME}"),
+    re.compile(rf"(?:projects/{PROJECT_ID}/)?global/images/{COMPUTE_NAME}"),
 )

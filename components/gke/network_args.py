@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from ..access.addresses import cidr
+from ..catalog.gke import COMPUTE_NAME
 from ..schema.decode import camel
 from ..schema.effect import Sent
 from ..schema.limits import Limit, matching
@@ -16,10 +17,9 @@ from ..schema.outputs import MaybeOutput, applied
 from ..schema.refusal import Refusal, collected, refuse
 from ..schema.rules import Checked, rule
 from .immutable import unless_grown
-from .reservation import NAME
 from .sign_in import PROJECT
 
-_NAME = re.compile(NAME)
+_NAME = re.compile(COMPUTE_NAME)
 _RULE = (
     "a name of Google Cloud; allowed: at most 63 lowercase letters, digits and '-', a letter "
     "first, no '-' at the end"

@@ -4,20 +4,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..catalog.gke import COMPUTE_NAME, PROJECT_ID
 from ..schema.limits import matching, refusal
 from ..schema.outputs import MaybeOutput
 from ..schema.refusal import refuse
 
-NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
-"""RFC 1035, which Compute Engine uses for all names."""
-PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
 _PATH = re.compile(
-    rf"(?:projects/(?P<owner>{PROJECT})/reservations/)?(?P<name>{NAME})"
-    rf"(?:/reservationBlocks/(?P<block>{NAME})(?:/reservationSubBlocks/(?P<sub_block>{NAME}))?)?"
+    rf"(?:projects/(?P<owner>{PROJECT_ID})/reservations/)?(?P<name>{COMPUTE_NAME})"
+    rf"(?:/reservationBlocks/(?P<block>{COMPUTE_NAME})(?:/reservationSubBlocks/(?P<sub_block>{COMPUTE_NAME}))?)?"
 )
 """The format of GKE's `reservationAffinity.values`:
 https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
-_ID = re.compile(rf".*projects/({PROJECT})/zones/[^/]+/reservations/({NAME})")
+_ID = re.compile(rf".*projects/({PROJECT_ID})/zones/[^/]+/reservations/({COMPUTE_NAME})")
 
 
 def _of_compute(path: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.clouds.read import long_yaml
 from gpu_cluster.stacks.outcome import CheckError
 
 FILE = (
@@ -73,7 +74,7 @@ def write_families(folder: Path) -> list[str]:
 def _reserved(text: str) -> dict[str, Any]:
     """Resource -> image and architecture -> physical and reserved bytes, by size."""
     result: dict[str, Any] = {}
-    for resource, listed in yaml.load(text, yaml.CSafeLoader).items():
+    for resource, listed in long_yaml(text).items():
         # Confidential nodes are not simulated.
         rows = [row for row in listed if not row.get("confidential")]
         for image in sorted({(row["osDistribution"], row["architecture"]) for row in rows}):

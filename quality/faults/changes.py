@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from gpu_cluster.clouds.read import long_yaml
 from gpu_cluster.components.schema.decode import decode
 from gpu_cluster.components.schema.effect import Silent
 from gpu_cluster.components.schema.refusal import Refusal
@@ -441,8 +442,7 @@ def changed(stack_file: str, to: Mapping[str, Any]) -> str:
 
 
 def _loaded(stack_file: str) -> Any:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a tenth of the time
-    return json.loads(json.dumps(yaml.load(stack_file, loader)))  # without shared objects
+    return json.loads(json.dumps(long_yaml(stack_file)))  # without shared objects
 
 
 def apply_changes(config: dict[str, Any], to: Mapping[str, Any]) -> None:

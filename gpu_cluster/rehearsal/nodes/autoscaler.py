@@ -13,9 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gpu_cluster import tools
+from gpu_cluster.clouds.read import long_yaml
 from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.rehearsal.control_plane.api import Api
@@ -74,7 +73,7 @@ class Autoscaler:
             return
         names = []
         for file in tools.crds("karpenter"):
-            definition = yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            definition = long_yaml(file.read_text())
             names.append(definition["metadata"]["name"])
             api.create(CRDS, definition)
         while names and not cancelled.wait(0.05):

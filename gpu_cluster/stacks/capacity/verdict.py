@@ -69,10 +69,12 @@ class Finding:
 
     @classmethod
     def wrong(cls, about: str, reason: str, *, unless_runs: str = "") -> "Finding":
+        """A problem that would fail the first update."""
         return cls(about=about, word="wrong", reason=reason, unless_runs=unless_runs)
 
     @classmethod
     def unknown(cls, about: str, reason: str) -> "Finding":
+        """What could not be checked, and why."""
         return cls(about=about, word="unknown", reason=reason)
 
     def __str__(self) -> str:
