@@ -42,9 +42,9 @@ make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves
                           REPLACE=1 ends the one that runs already
 make rehearse STACK=onprem NODE=gpu   with this machine's GPUs and kubelet, as root
 make down STACK=dev       end what KEEP=1 left running
-make setup                what the others need: Python packages, the engine, a control plane
-make packages             the Python packages alone, with the command gpu-cluster: enough for
-                          everything but rehearsals
+make setup                install the Python packages, build the engine and a control plane
+make packages             install only the Python packages and the command gpu-cluster: enough
+                          for everything except rehearsals
 make clean                removes the Python packages and every rehearsal's report
 
 Everything else is a command, with exit codes of its own: $(SCRIPT) --help
@@ -52,7 +52,7 @@ Everything else is a command, with exit codes of its own: $(SCRIPT) --help
 For developers
 make change               what follows from your change is written again and tested, and the
                           settings that it concerns are rehearsed
-make test                 all tests and linters (make unit, make lint)
+make test                 the linters and every test that is not slow (make lint, make unit)
 make inject-faults        every fault at every operation, every change; under an hour
                           (PARTS="dev-kills", MINUTES=45)
 make slice                slow tests for 20 minutes, other ones with each commit
@@ -62,7 +62,8 @@ make docs                 writes the generated pages; FIGURES=1 adds what the la
 make lock                 pins every Python package with its hashes, after a change of
                           requirements*.txt; UPGRADE=1 takes newer releases
 
-PYTHON=python3.12 chooses the Python. 0, no, false and off are no. make ends with 2 whatever fails.
+PYTHON=python3.12 chooses the Python. 0, no, false and off turn an option off. make exits with 2
+on any failure.
 endef
 
 help:

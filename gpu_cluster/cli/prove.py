@@ -64,8 +64,9 @@ def prove(stack: str, folder: Path | None, rehearsal: bool, as_json: bool, **giv
     """Run STACK once in the real cloud, from an empty stack, and destroy it: the first real run.
 
     Capacity, up, a GPU job, the GPU acceptance test, a second up, every pool from 0 to 1 to 0
-    nodes, a change in place, leftovers, destroy. A failure, Ctrl-C or a limit ends the steps; what
-    was created is destroyed in every case. Writes a report without secrets.
+    nodes, a change in place, leftovers, destroy. A failure, Ctrl-C or a limit ends the steps and
+    begins the destroy; a second Ctrl-C during it, or the end of this machine, leaves resources
+    running. Writes a report without secrets.
 
     Exit code 1: a step failed. 2: it did not begin, or a step could not tell. 3: it was stopped. 4:
     something is left in the cloud.

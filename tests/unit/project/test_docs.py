@@ -93,13 +93,15 @@ def test_lines_and_cells_are_short(page: Path) -> None:
 
 
 def test_recipes_have_three_steps_and_a_commit() -> None:
-    """Ask, write, check, and the diff of a commit of this repository."""
+    """Ask, write, check, and the diff of a commit of this repository, of files that are there."""
     for page in sorted((DOCS / "contributing" / "recipes").glob("*.md")):
         text = page.read_text()
         steps = ["1. Ask", "2. Write", "3. Check", "A real one"]
         assert re.findall(r"^## (.*)", text, re.MULTILINE) == steps, page
         assert "$ make change" in text, page
         assert re.search(r"`git show [0-9a-f]{8}`.*?```diff\n--- ", text, re.DOTALL), page
+        files = re.findall(r"^--- (.+)$", text, re.MULTILINE)
+        assert [file for file in files if not (ROOT / file).exists()] == [], page
 
 
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
