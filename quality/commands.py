@@ -52,7 +52,7 @@ def inject_faults(
 
 @click.command(epilog="Example: python -m quality state-fixtures v0.2.0 --stack dev")
 @click.argument("tag")
-@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
+@click.option("--stack", "stacks", type=STACK, multiple=True, help="Default: every sample.")
 @linux_only
 def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
     """Write the states that version TAG makes to tests/fixtures.
@@ -204,7 +204,7 @@ def explain(platform: str, kind: str, path: str) -> None:
 
 
 @click.command(epilog="Example: python -m quality change --no-rehearsal")
-@click.option("--since", metavar="REVISION", help="Left out, where the branch left main.")
+@click.option("--since", metavar="REVISION", help="Default: where the branch left main.")
 @click.option("--rehearsal/--no-rehearsal", default=True, help="Rehearse settings that changed.")
 @linux_only
 def change(since: str | None, rehearsal: bool) -> ExitCode:

@@ -57,7 +57,7 @@ COMMANDS: Sections = {
             "list the rehearsals, and whether they are running",
         ),
         "simulate": ("gpu_cluster.cli.simulate:simulate", "run a simulated cloud for any program"),
-        "inventory": ("gpu_cluster.cli.rehearse:inventory", "write down an existing cluster"),
+        "inventory": ("gpu_cluster.cli.rehearse:inventory", "record an existing cluster"),
     },
     "Before you deploy": {
         "init": ("gpu_cluster.cli.new:init", "write a project that uses this package"),

@@ -70,7 +70,7 @@ def rehearse(
     stack: str, keep: bool, replace: bool, deadline: float, revision: str, plugins: "Choice",
     node: str | None, folder: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Rehearse the whole life of STACK on this machine: up, workloads, again, destroy.
+    """Rehearse the whole life of STACK on this machine, from preview to destroy.
 
     It runs the real Pulumi engine and a real control plane against simulated clouds, so nothing
     costs anything. Exit code 1: the stack failed. 2: the rehearsal could not run.
