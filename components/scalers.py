@@ -185,8 +185,6 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
             _KARPENTER_POOL: ("spec.template",),
             "kubernetes:eks.amazonaws.com/v1:NodeClass": ("spec",),
         },
-        # Stacks of earlier versions leave it out, and its only value here is EKS's default.
-        in_place=("spec.networkPolicy",),
         pools=(_KARPENTER_POOL,),
         in_cluster=True,
         serves_system=True,

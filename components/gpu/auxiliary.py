@@ -183,9 +183,7 @@ class PodClaims(pulumi.ComponentResource):
             }
             for claim, args in claims.items()
         }
-        remembered, guard = refusing_lost_disks(
-            "disks-of-claims", disks, by_stack=cluster.volumes.keys() & claims.keys()
-        )
+        remembered, guard = refusing_lost_disks("disks-of-claims", disks)
         super().__init__(
             "gpu-cluster:gpu:PodClaims", name, remembered, pulumi.ResourceOptions.merge(guard, opts)
         )

@@ -4,7 +4,7 @@ A preview marks the object that would be replaced but does not say that data is 
 ends with the code `GPUC-CLAIMS`, like those of `components/lifecycle/replacement.py`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -13,19 +13,17 @@ from .prefix import hook
 
 
 def refusing_lost_disks(
-    name: str, disks: Mapping[str, Mapping[str, str]], *, by_stack: Collection[str] = ()
+    name: str, disks: Mapping[str, Mapping[str, str]]
 ) -> tuple[dict[str, Any], pulumi.ResourceOptions]:
     """Properties and options of a component whose children are the disks of `volumeClaims`.
 
     They refuse an update that would delete a disk before any of the children changes. `name`: a
     unique name for the hook. `disks`: claim -> its settings whose change replaces the disk, which
-    the state records. `by_stack`: claims whose disk the stack itself creates; a state without a
-    record comes from a revision in which the driver created them.
+    the state records.
     """
 
     def compare(change: pulumi.ResourceHookArgs) -> None:
-        before = (change.old_inputs or {}).get("disks")
-        if reason := lost_disks(before, disks, by_stack):
+        if reason := lost_disks((change.old_inputs or {}).get("disks", {}), disks):
             raise ValueError(reason)
 
     hooks = pulumi.ResourceHookBinding(before_update=[hook(name, compare)])
@@ -33,24 +31,12 @@ def refusing_lost_disks(
 
 
 def lost_disks(
-    before: Mapping[str, Mapping[str, str]] | None,
-    after: Mapping[str, Mapping[str, str]],
-    by_stack: Collection[str] = (),
+    before: Mapping[str, Mapping[str, str]], after: Mapping[str, Mapping[str, str]]
 ) -> str:
     """The error for an update that would delete a disk, with how to keep its data; else empty.
 
     Removed claims are ignored: removing a claim is how a user deletes a disk.
     """
-    if before is None:
-        if not by_stack:
-            return ""
-        return (
-            f"volumeClaims {', '.join(sorted(by_stack))}: the EBS CSI driver created these disks, "
-            "and now that the stack creates them itself, this update would delete them with their "
-            "data; keep the data as 'A disk that the driver created' in "
-            "docs/how-to/give-jobs-data.md describes, or delete it: remove the claims and what "
-            "mounts them, run pulumi up, and add them again [GPUC-CLAIMS]"
-        )
     for claim, settings in after.items():
         for key, new in settings.items():
             old = before.get(claim, {}).get(key, new)

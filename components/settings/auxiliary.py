@@ -58,8 +58,7 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> I
     if claim.storage_class is not None:
         yield refuse("storageClass", claim.storage_class)(
             f"has no effect on platform {platform}, where the stack itself creates the disks of "
-            f"its claims; drop the key, or {disks.other_class}. For a claim that exists see 'A "
-            "disk that the driver created' in docs/how-to/give-jobs-data.md"
+            f"its claims; drop the key, or {disks.other_class}"
         )
     if claim.zone is None and not disks.zones:
         yield refuse("zone")(

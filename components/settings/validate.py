@@ -389,7 +389,7 @@ def _in_team_quotas(settings: Settings[Any]) -> Iterator[str]:
 
 def _past_queues(settings: Settings[Any]) -> Iterator[str]:
     """Warns of workloads that use GPUs of a queue without waiting in it. A training job that does
-    is refused; a job of an older stack has run, and Kueue accepts no such job."""
+    is refused; another job may have run before the queue was added."""
     if settings.batch is None:
         return
     unqueued = [pods for pods in settings.pod_groups if pods.kind]

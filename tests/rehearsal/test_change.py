@@ -1,27 +1,21 @@
 """`gpu-cluster rehearse --from REV`: an earlier revision is up, and the change comes on top."""
 
-import json
-import re
 import shutil
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpu_cluster.rehearsal.change import ChangeRehearsal, before
-from gpu_cluster.rehearsal.control_plane.api import STRATEGIC
 from gpu_cluster.rehearsal.report.report import report_text
 from gpu_cluster.rehearsal.run import POLICIES, make_report
 from gpu_cluster.rehearsal.sandbox import ROOT, Sandbox
 from gpu_cluster.rehearsal.scenario import Rehearsal
 from gpu_cluster.stacks.definition.files import EXAMPLES
 from gpu_cluster.stacks.definition.program import FILES, FOLDERS, Mutation
-from gpu_cluster.tools.sections import DOCS
 from tests.integration.stacks.test_cost import git
-from tests.rehearsal.conftest import configured, patched, pools, until, up
+from tests.rehearsal.conftest import configured, pools
 
 
 def repository(folder: Path, stack: str = "dev") -> Path:
@@ -43,20 +37,6 @@ def repository(folder: Path, stack: str = "dev") -> Path:
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
 VOLUME = "kubernetes:core/v1:PersistentVolume"
 VOLUMES = "/api/v1/persistentvolumes"
-DRIVERS_OWN = patched(
-    """
-    from types import SimpleNamespace
-
-    import pulumi
-
-    from gpu_cluster.components.eks import platform
-    from gpu_cluster.components.gpu import auxiliary
-
-    platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
-    auxiliary.refusing_lost_disks = lambda *_, **__: ({}, pulumi.ResourceOptions())
-    """
-)
-"""The program as it was when it left it to the driver to create the disks of claims."""
 
 
 def with_claim(*, bucket: str = "read", **claim: str) -> Mutation:
@@ -81,81 +61,6 @@ def volumes_of(sandbox: Sandbox) -> list[tuple[str, str]]:
     specs = {one["metadata"]["name"]: one["spec"]["csi"]
              for one in sandbox.control_plane.api.items(VOLUMES)}  # fmt: skip
     return [(name, csi["volumeHandle"]) for name, csi in specs.items() if "ebs" in csi["driver"]]
-
-
-def hand_over(sandbox: Sandbox, volume: str) -> None:
-    """Follows 'A disk that the driver created' of the page, with its own patches and claim: the
-    disk of the claim `results` is that of a claim `checkpoints-old` then, which the job mounts."""
-    page = (DOCS / "how-to" / "give-jobs-data.md").read_text()
-    _, found, rest = page.partition("### A disk that the driver created\n")
-    assert found
-    steps = rest.partition("\n### ")[0]
-    (kept, released) = re.findall(r"kubectl patch pv \$PV (?:--type (\w+) )?--patch '(.+)'", steps)
-    (manifest,) = re.findall(r"<<END\n(.*?)\n +END", steps, re.DOTALL)
-    api, path = sandbox.control_plane.api, f"{VOLUMES}/{volume}"
-    assert kept[0] == ""
-    api.patch(path, json.loads(kept[1]), STRATEGIC)
-    shown = api.get(path)["spec"]
-    assert shown["persistentVolumeReclaimPolicy"] == "Retain"
-
-    def without_claim(config: dict[str, Any]) -> None:
-        del config["gpu-cluster:volumeClaims"]
-        del config["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"]["out"]
-
-    up(sandbox, configured(without_claim))
-
-    assert released[0] == "json"
-    api.patch(path, json.loads(released[1]), "application/json-patch+json")
-    claim = yaml.safe_load(textwrap.dedent(manifest).replace("$PV", volume))
-    claim["spec"] |= {
-        "storageClassName": shown["storageClassName"],
-        "accessModes": shown["accessModes"],
-        "resources": {"requests": dict(shown["capacity"])},
-    }
-    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
-    api.create(claims, claim)
-    at = f"{claims}/{claim['metadata']['name']}"
-    until(lambda: api.get(at)["status"]["phase"] == "Bound", "the claim has the disk")
-
-    out = {"mountPath": "/out", "existingClaim": claim["metadata"]["name"]}
-    mounted = configured(
-        lambda config: config["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"].update(out=out)
-    )
-    mounted(sandbox.folder / "program")
-    run = Rehearsal(sandbox=sandbox)
-    assert run.run_up_only(), run.failures
-
-
-@pytest.fixture(scope="module")
-def with_a_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangeRehearsal]:
-    """The rehearsal of a change that would delete a disk of the driver; the disk has been handed
-    over to another claim since, and the job is done."""
-    folder = tmp_path_factory.mktemp("train")
-    root = repository(folder, "train")
-    main = root / "__main__.py"
-    now = main.read_text()
-    with_claim()(root)
-    DRIVERS_OWN(root)
-    git(root, "commit", "--quiet", "--all", "--message", "with a claim")
-    earlier = before("HEAD", "train", root)
-    main.write_text(now)
-    with Sandbox("train", source=root, folder=folder / "sandbox") as sandbox:
-        run = ChangeRehearsal(before=earlier, sandbox=sandbox)
-        run.run_until_ready()
-        held = volumes_of(sandbox)
-        refuses_to_delete_a_disk(sandbox)
-        hand_over(sandbox, held[0][0])
-        assert volumes_of(sandbox) == held
-        yield run
-
-
-@pytest.mark.prove(reason="15 s of a processor")
-def test_an_update_that_would_delete_a_disk_of_the_driver_is_refused(
-    with_a_disk: ChangeRehearsal,
-) -> None:
-    """In a preview and in an `up` without one, before anything happens to the claim or the disk."""
-    assert [one.operation for one in with_a_disk.outcomes] == ["preview"], with_a_disk.failures
-    assert any("[GPUC-CLAIMS]" in line for line in with_a_disk.failures), with_a_disk.failures
 
 
 def refuses_to_delete_a_disk(sandbox: Sandbox) -> None:
@@ -299,14 +204,17 @@ def test_a_new_kubernetes_minor_goes_to_the_control_plane_and_then_to_the_nodes(
 
 @pytest.mark.prove(reason="20 s of a processor")
 def test_a_pool_whose_job_is_done_is_tried_again_after_a_change(
-    with_a_disk: ChangeRehearsal,
+    tmp_path: Path,
 ) -> None:
     """The node of before is gone, or still has the labels of before; a node of the change is what
     the Auto Scaling group's tags are compared with, and it comes up for a probe pod."""
-    sandbox, labels = with_a_disk.sandbox, {"role": "train-gpu", "cost-center": "vision"}
-    pools(labels=labels, maxNodes=2)(sandbox.folder / "program")
-    run = Rehearsal(sandbox=sandbox)
-    assert run.run_until_ready(), run.failures
+    with Sandbox("train", folder=tmp_path / "sandbox") as sandbox:
+        first = Rehearsal(sandbox=sandbox)
+        assert first.run_until_ready(), first.failures
+        labels = {"role": "train-gpu", "cost-center": "vision"}
+        pools(labels=labels, maxNodes=2)(sandbox.folder / "program")
+        run = Rehearsal(sandbox=sandbox)
+        assert run.run_until_ready(), run.failures
     assert "train-gpu: no pod of the stack started a node there, so a probe pod started one" in {
         step.detail for step in run.steps
     }

@@ -129,7 +129,6 @@ def test_gke_recreates_nodes_for_whatever_it_is_not_known_to_change_in_place(
          "[GPUC-RECYCLE-GPU-POOL]"),
         ("karpenter", "NodePool", {"limits": {"nodes": "5"}}, None),
         ("karpenter", "EC2NodeClass", {"tags": {"team": "a"}}, "[GPUC-RECYCLE-GPU-POOL]"),
-        ("auto-mode", "NodeClass", {"networkPolicy": "DefaultAllow"}, None),
         ("auto-mode", "NodeClass", {"role": "other"}, "spec.role (none -> other) replaces those"),
         ("compute-classes", "ComputeClass", {"priorities": []},
          "spec.priorities is for nodes that start from then on: those that run stay as they are "

@@ -120,14 +120,6 @@ def test_an_update_that_would_delete_a_disk_is_refused() -> None:
     assert reason.startswith("volumeClaims.a.storageClass: none -> fast would delete the disk")
 
 
-def test_disks_that_the_driver_created_are_not_replaced() -> None:
-    """A state that remembers no disks is of a revision that left them to the driver."""
-    reason = lost_disks(None, {"a": {}, "b": {}}, ["b", "a"])
-    assert reason.startswith("volumeClaims a, b: the EBS CSI driver created these disks, ")
-    assert reason.endswith("and add them again [GPUC-CLAIMS]")
-    assert lost_disks(None, {"a": {"storageClass": ""}}) == ""
-
-
 ZONES = "cluster.network.zones"
 A, AB, ABC, B = '["a"]', '["a", "b"]', '["a", "b", "c"]', '["b"]'
 
