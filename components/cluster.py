@@ -443,7 +443,7 @@ def resolved(
 
 @collected
 def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> Iterator[Refusal]:
-    """Raises ValueError for a CPU pool with the name of a GPU pool."""
+    """Raises `Refusal` for a CPU pool with the name of a GPU pool."""
     for name in cpu_pools:
         if name in pools:
             yield refuse((f"{NAMESPACE}:cluster", "cpuPools", name))(
@@ -452,7 +452,7 @@ def check_pool_names(cpu_pools: Collection[str], pools: Collection[str]) -> Iter
 
 
 def check_fixed(min_nodes: int, max_nodes: int, advice: str = "") -> None:
-    """Raises ValueError for a topology-aware pool whose size changes: Kueue finds a place only
+    """Raises `Refusal` for a topology-aware pool whose size changes: Kueue finds a place only
     among nodes that exist, and does not ask an autoscaler for others (kueue.sigs.k8s.io/docs/
     concepts/topology_aware_scheduling, 2026-11-24). `advice`: what to do if the pool cannot have
     `minNodes`."""

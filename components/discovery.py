@@ -15,7 +15,7 @@ from .schema.refusal import refuse
 def discovery_labels(model: str, gpus: int, sharing: Sharing | None) -> Mapping[str, str]:
     """The labels of nodes with this many GPUs of this model, a key of `GPUS`.
 
-    Raises ValueError, starting with the key `discoveryLabels`, if its values are not known.
+    Raises `Refusal` if its values are not known.
     """
     gpu = GPUS[model]
     if gpu.product is None:

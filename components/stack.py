@@ -67,7 +67,7 @@ Entries = Mapping[str, Args | Block]
 class GpuStackArgs:
     """The contents of a stack: the keys of a stack file, in snake_case.
 
-    Values are args, or maps as in a stack file; docs/reference/config describes both.
+    Values are args, or maps as in a stack file; docs/reference/configuration describes both.
     """
 
     cluster: (

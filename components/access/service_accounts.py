@@ -195,11 +195,11 @@ class Access:
     region: str = ""
     """The AWS region; empty on other clouds."""
     check_arns: Callable[[Iterable[tuple[Keys, MaybeOutput]]], None] = lambda _: None
-    """Raises ValueError for an ARN, given with its key, that the region does not have."""
+    """Raises `Refusal` for an ARN, given with its key, that the region does not have."""
 
     @collected
     def check(self, account: ServiceAccountArgs, platform: str) -> Iterator[Refusal]:
-        """Raises ValueError if the account names something that the platform cannot give it."""
+        """Raises `Refusal` if the account names something that the platform cannot give it."""
         for key, rights in (("roles", account.roles), ("policies", account.policies)):
             if rights and key != self.rights:
                 instead = f"use {self.rights}" if self.rights else "grant the permissions yourself"

@@ -59,7 +59,7 @@ class QueueArgs(Checked):
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
 
-        Raises ValueError if the number is not known, or is more than the pool's maxNodes allows.
+        Raises `Refusal` if the number is not known, or is more than the pool's maxNodes allows.
         """
         quota = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
@@ -173,7 +173,7 @@ class BatchArgs(Checked):
     def joined(self, teams: Mapping[str, QueueArgs]) -> "BatchArgs":
         """These args with the teams' queues and the controllers for them.
 
-        Raises ValueError for a queue, pool or namespace that both a team and another queue claim.
+        Raises `Refusal` for a queue, pool or namespace that both a team and another queue claim.
         """
         refusals = Refusals()
         for name, queue in self.queues.items():
@@ -211,7 +211,7 @@ class BatchArgs(Checked):
 
     @collected
     def check_queue(self, asked: QueueRequest) -> Iterator[Refusal]:
-        """Raises ValueError if the job could never leave its queue."""
+        """Raises `Refusal` if the job could never leave its queue."""
         name, pool = asked.queue, asked.pool
         if name is None:
             if asked.priority is not None:
@@ -257,7 +257,7 @@ class BatchArgs(Checked):
             )
 
     def check_priority(self, path: str, priority: str) -> None:
-        """Raises ValueError, starting with the path, if `priority` is not in `priorities`."""
+        """Raises `Refusal` if `priority` is not in `priorities`."""
         if priority not in self.priorities:
             add = f"add batch.priorities.{priority}, for instance 1000"
             remedy = unknown(priority, self.priorities, add)

@@ -1,7 +1,7 @@
 """Reads queues, workloads, training jobs, services and the GPU test from a stack's config.
 
-Each function raises ValueError with one line that begins with the key's path, also for pods that
-could never run.
+Each function raises one `Refusal`, also for pods that could never run; what else it finds is in
+its `further`.
 """
 
 from collections.abc import Callable, Mapping

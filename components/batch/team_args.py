@@ -131,7 +131,7 @@ class TeamArgs(Checked):
 
 
 def check_quota(path: Keys, most: str | None, amount: Decimal | str | None, what: str) -> None:
-    """Raises ValueError, starting with the path, if the quota `most` is less than `amount`."""
+    """Raises `Refusal` if the quota `most` is less than `amount`."""
     if most and amount and quantity.parse(most) < (needed := quantity.parse(f"{amount}")):
         shown = amount if isinstance(amount, str) else f"{needed.normalize():f}"
         raise refuse(path)(f"{most} is less than {what} {shown}", remedy="raise it")
@@ -143,7 +143,7 @@ def chooses_gpus(variable: str) -> bool:
 
 
 def check_creatable(path: str, namespace: str) -> None:
-    """Raises ValueError for a namespace of Kubernetes, the cloud or a controller."""
+    """Raises `Refusal` for a namespace of Kubernetes, the cloud or a controller."""
     if names.RESERVED_NAMESPACE.fullmatch(namespace):
         raise refuse(path, namespace)(
             "belongs to Kubernetes, the cloud or a controller",

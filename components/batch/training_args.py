@@ -152,7 +152,7 @@ class TrainingArgs(PodArgs):
 
     @collected
     def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
-        """Raises ValueError if `pool` could never run all workers at once."""
+        """Raises `Refusal` if `pool` could never run all workers at once."""
         if pool.sharing is not None:
             yield refuse("pool")(
                 f"{pool.name} shares its GPUs, and NCCL needs whole GPUs",

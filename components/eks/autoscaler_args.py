@@ -159,7 +159,7 @@ class EksPoolAutoscalerArgs(Checked):
 
 @collected
 def check_priorities(options: EksAutoscalerArgs | None) -> Iterator[Refusal]:
-    """Raises ValueError if Cluster Autoscaler would not follow an order of choices.
+    """Raises `Refusal` if Cluster Autoscaler would not follow an order of choices.
 
     Groups that differ only in how they are bought count as similar, so balancing would spread new
     nodes over all choices (processors/nodegroupset/aws_nodegroups.go, read 2026-11-24).

@@ -144,7 +144,7 @@ class EksSystemPoolArgs(Checked):
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:
-    """Raises ValueError if a node group of `least` to `most` nodes cannot have `desired`."""
+    """Raises `Refusal` if a node group of `least` to `most` nodes cannot have `desired`."""
     if desired is not None and not least <= desired <= most:
         raise refuse("desiredNodes")(
             f"{desired} is outside minNodes {least} to maxNodes {most}",
@@ -275,7 +275,7 @@ class EksClusterArgs(Checked):
 
     @staticmethod
     def check_given(given: Mapping[str, Any]) -> None:
-        """Raises ValueError for options of a scaler that is not used, even if they are empty."""
+        """Raises `Refusal` for options of a scaler that is not used, even if they are empty."""
         options = {key: key in given for key in ("autoscaler", "karpenter")}
         check_options(given.get("scaler", "cluster-autoscaler"), **options)
 
@@ -402,7 +402,7 @@ class EksClusterArgs(Checked):
         return lines + example_warnings(self.public_networks, then)
 
     def check_support(self, today: date) -> None:
-        """Raises ValueError if EKS no longer supports the version."""
+        """Raises `Refusal` if EKS no longer supports the version."""
         check_support(self.version, today, self._own_autoscaler)
 
     @property
@@ -410,7 +410,7 @@ class EksClusterArgs(Checked):
         return self.autoscaler if SCALERS[self.scaler].node_groups else None
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError if the cluster's settings do not match `region`."""
+        """Raises `Refusal` if the cluster's settings do not match `region`."""
         refusals = Refusals()
         refusals.each(
             lambda: at("network", self.network.check_in, region),
@@ -426,7 +426,7 @@ class EksClusterArgs(Checked):
 
 @collected
 def check_options(scaler: Scaler, **given: bool) -> Iterator[Refusal]:
-    """Raises ValueError for options of a scaler that the cluster does not use."""
+    """Raises `Refusal` for options of a scaler that the cluster does not use."""
     for name, row in SCALERS.items():
         if given.get(row.options) and name != scaler:
             reason = f"has options of {row.title}, and scaler is {scaler}"
@@ -464,7 +464,7 @@ def _is_new(version: str) -> bool:
 
 
 def check_support(version: str, today: date, autoscaler: EksAutoscalerArgs | None) -> None:
-    """Raises ValueError if EKS no longer supports the version, in which it creates no cluster, or
+    """Raises `Refusal` if EKS no longer supports the version, in which it creates no cluster, or
     if the stack runs Cluster Autoscaler with these options and no image for the version is known.
 
     https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
@@ -497,7 +497,7 @@ def _has_image(minor: str, autoscaler: EksAutoscalerArgs | None) -> bool:
 
 @collected
 def check_partition(arns: Iterable[tuple[Keys, MaybeOutput]], region: str) -> Iterator[Refusal]:
-    """Raises ValueError for an ARN, given with its key, of another partition than the region's."""
+    """Raises `Refusal` for an ARN, given with its key, of another partition than the region's."""
     partition = regions.partition(region)
     for path, arn in arns:
         if isinstance(arn, str) and not arn.startswith(f"arn:{partition}:"):
@@ -508,7 +508,7 @@ def check_partition(arns: Iterable[tuple[Keys, MaybeOutput]], region: str) -> It
 
 @collected
 def check_keys(keys: Mapping[str, MaybeOutput | None], region: str) -> Iterator[Refusal]:
-    """Raises ValueError if a KMS key is in another region; `keys`: setting -> its ARN."""
+    """Raises `Refusal` if a KMS key is in another region; `keys`: setting -> its ARN."""
     for name, arn in keys.items():
         key = KMS_KEY.fullmatch(arn) if isinstance(arn, str) else None
         if key and key["region"] != region:

@@ -170,7 +170,7 @@ def check_pools(
     scaler: str,
     tags: Mapping[str, str],
 ) -> Iterator[Refusal]:
-    """Raises ValueError for a pool in a zone or subnet that the cluster's network does not have, or
+    """Raises `Refusal` for a pool in a zone or subnet that the cluster's network does not have, or
     with labels, taints or tags that the cluster's scaler does not accept."""
     for name, pool in pools.items():
         path = f"cpuPools.{name}"

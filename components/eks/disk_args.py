@@ -32,7 +32,7 @@ InitializationRate = Annotated[int, Interval(ge=100, le=300), Hint("it is in MiB
 
 
 def check_iops(size_gb: int, throughput: int, iops: int, most: int = _MOST_IOPS) -> None:
-    """Raises ValueError if EBS does not offer so many IOPS for such a volume, or above `most`."""
+    """Raises `Refusal` if EBS does not offer so many IOPS for such a volume, or above `most`."""
     allowed = possible_iops(size_gb, throughput, most)
     if iops not in allowed:
         raise refuse("diskIops")(

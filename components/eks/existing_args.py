@@ -239,7 +239,7 @@ class EksExistingClusterArgs(Checked):
         ]
 
     def check_in(self, region: str) -> None:
-        """Raises ValueError if the settings name something in another region."""
+        """Raises `Refusal` if the settings name something in another region."""
         refusals = Refusals()
         refusals.each(
             lambda: check_keys({"disksEncryptionKey": self.disks_encryption_key}, region),
@@ -248,7 +248,7 @@ class EksExistingClusterArgs(Checked):
         refusals.check()
 
     def check_support(self, today: date) -> None:
-        """Raises ValueError if EKS no longer supports the version."""
+        """Raises `Refusal` if EKS no longer supports the version."""
         check_support(self.version, today, self.autoscaler)
 
 
@@ -284,7 +284,7 @@ def own_policies(args: AnyEksClusterArgs) -> list[str]:
 
 @collected
 def check_policies(args: AnyEksClusterArgs, region: str) -> Iterator[Refusal]:
-    """Raises ValueError for a policy of the nodes that is in another partition than the region, or
+    """Raises `Refusal` for a policy of the nodes that is in another partition than the region, or
     has the name of another one, from which the name of its attachment is derived."""
     names = own_policies(args)
     arns: dict[Keys, MaybeOutput] = {

@@ -51,7 +51,7 @@ has the same: eks/latest/userguide/create-node-class.html)."""
 
 @collected
 def check_node_class(scaler: str, disk_size_gb: int, places: Sequence[str]) -> Iterator[Refusal]:
-    """Raises ValueError for what the node class of a pool, if it has one, cannot express."""
+    """Raises `Refusal` for what the node class of a pool, if it has one, cannot express."""
     if not SCALERS[scaler].in_cluster:
         return
     if disk_size_gb > MAX_CLASS_DISK_GIB:
@@ -67,7 +67,7 @@ def check_node_class(scaler: str, disk_size_gb: int, places: Sequence[str]) -> I
 
 
 def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
-    """Raises ValueError for a tag that the scaler itself sets on instances."""
+    """Raises `Refusal` for a tag that the scaler itself sets on instances."""
     for key in tags:
         if _RESTRICTED_TAGS[scaler].fullmatch(key):
             raise refuse("tags", key)(
@@ -133,7 +133,7 @@ class EksPoolKarpenterArgs(Checked):
             )
 
     def check_auto_mode(self) -> None:
-        """Raises ValueError for options that Auto Mode does not support."""
+        """Raises `Refusal` for options that Auto Mode does not support."""
         if seconds(self.expire_after) > AUTO_MODE_HOURS * 3600:
             raise refuse("expireAfter")(
                 f"{self.expire_after} is not possible with cluster.scaler auto-mode: it deletes "

@@ -98,7 +98,7 @@ class EksNetworkArgs(Checked):
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for settings of the stack's own VPC together with existing subnets."""
+        """Raises `Refusal` for settings of the stack's own VPC together with existing subnets."""
         if "subnet_ids" not in given:
             return
         for key in ("zones", "cidr", "nat", "interface_endpoints"):
@@ -109,7 +109,7 @@ class EksNetworkArgs(Checked):
 
     @collected
     def check_in(self, region: str) -> Iterator[Refusal]:
-        """Raises ValueError if a zone is not in `region`, or cannot host a control plane."""
+        """Raises `Refusal` if a zone is not in `region`, or cannot host a control plane."""
         excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
         for position, zone in enumerate(self.zones):
             if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):

@@ -215,7 +215,7 @@ def _share(threshold: str, whole: float, unit: float) -> int:
 
 
 def check_user_data(parts: Sequence[str], os: str) -> None:
-    """Raises ValueError for a part that the image's first boot, or EKS, does not accept."""
+    """Raises `Refusal` for a part that the image's first boot, or EKS, does not accept."""
     if os == "bottlerocket":
         for position, part in enumerate(parts):
             if match := re.search(r"^\s*\[[^\]\n]*[\"'].*\]|\\\"", part, re.MULTILINE):

@@ -558,7 +558,7 @@ class EksGpuNodeGroupArgs(Checked):
         return catalog.ami_type(self.os, self.instance_type.arch)
 
     def resolve(self, name: str, cluster: AnyEksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
-        """The pool in its cluster; raises ValueError if it does not match the cluster."""
+        """The pool in its cluster; raises `Refusal` if it does not match the cluster."""
         each_in, refusals = [choice.places_in(name, cluster) for choice in self.choices], Refusals()
         places = tuple(dict.fromkeys(place for some in each_in for place in some))
         auto_mode = SCALERS[cluster.scaler].serves_system
@@ -1083,7 +1083,7 @@ class EksGpuNodeGroupArgs(Checked):
             )
 
     def check_located(self, region: str) -> None:
-        """Raises ValueError for a topology-aware pool in a region without instance topology."""
+        """Raises `Refusal` for a topology-aware pool in a region without instance topology."""
         if self.topology_aware and region not in catalog.LOCATED_REGIONS:
             raise refuse("topologyAware")(
                 f"EC2 does not say where instances in {region} are, and Kueue would place no job "

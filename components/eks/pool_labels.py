@@ -34,7 +34,7 @@ def check_marks(
     taints: Mapping[str, Sequence[Taint]],
     own: Sequence[Taint] = (),
 ) -> Iterator[Refusal]:
-    """Raises ValueError for labels and taints that EKS refuses for a node group, that the tags of
+    """Raises `Refusal` for labels and taints that EKS refuses for a node group, that the tags of
     its Auto Scaling group cannot express, or that Karpenter refuses in a NodePool. `taints`: by
     key of the settings; `own`: those that every node has."""
     groups = SCALERS[scaler].node_groups
@@ -71,7 +71,7 @@ def check_marks(
 def check_tag_count(
     scaler: str, tags: Mapping[str, str], labels: Mapping[str, str]
 ) -> Iterator[Refusal]:
-    """Raises ValueError if the instances of a pool would have more tags than EC2 allows: the
+    """Raises `Refusal` if the instances of a pool would have more tags than EC2 allows: the
     cluster's `tags`, the scaler's own, and in a node group one for each label of the nodes."""
     most = catalog.MAX_TAGS - (len(labels) if SCALERS[scaler].node_groups else 0)
     if len(tags) > most:

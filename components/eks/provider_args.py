@@ -33,7 +33,7 @@ ENVIRONMENT_INSTEAD: Mapping[str, str] = {
 def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
     """Reads the provider's region and identity from the engine's config (`aws:profile` -> text).
 
-    Raises ValueError, in one line, for a setting that only the provider follows: `aws eks
+    Raises `Refusal` for a setting that only the provider follows: `aws eks
     get-token`, which authenticates to the cluster, would use another identity, and so would
     `gpu-cluster capacity` and `recover`.
     """

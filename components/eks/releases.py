@@ -28,7 +28,7 @@ def release_check(name: str, path: str) -> pulumi.ResourceHook:
 
 
 def check_release(path: str, before: str | None, release: str | None) -> None:
-    """Raises ValueError if `release` is older than the group's current one.
+    """Raises `Refusal` if `release` is older than the group's current one.
 
     https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
     """
@@ -63,7 +63,7 @@ def old_toolkit(path: str, release: str | None) -> str | None:
 
 
 def check_version(path: str, change: pulumi.ResourceHookArgs, *, ahead: bool = True) -> None:
-    """Raises ValueError if an update would return what runs to an earlier Kubernetes version, or,
+    """Raises `Refusal` if an update would return what runs to an earlier Kubernetes version, or,
     unless it may be `ahead` by any number, raise it by more than one minor.
 
     What runs is what the state has as an output: after a refresh, also that of an upgrade or

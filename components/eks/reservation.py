@@ -51,7 +51,7 @@ _ORDER = ("capacity-block", "reservation", "spot", "on-demand")
 
 
 def check_choices(purchases: Sequence[str]) -> None:
-    """Raises ValueError for choices that a pool cannot combine."""
+    """Raises `Refusal` for choices that a pool cannot combine."""
     if {*_RESERVED} <= {*purchases}:
         raise refuse("fallback")(
             "lists both reservation and capacity-block, and a pool can have only one reservation",
@@ -77,7 +77,7 @@ def ways(kind: InstanceType) -> Sequence[str]:
 
 @collected
 def check_reserved(purchases: Sequence[str], reservation: MaybeOutput | None) -> Iterator[Refusal]:
-    """Raises ValueError unless a reservation is named exactly if one of these ways uses it."""
+    """Raises `Refusal` unless a reservation is named exactly if one of these ways uses it."""
     reserved = any(map(is_reserved, purchases))
     if reserved and reservation is None:
         yield refuse("reservation")("is missing", remedy="name the reservation that the nodes use")
@@ -99,7 +99,7 @@ def check_reserved(purchases: Sequence[str], reservation: MaybeOutput | None) ->
 def check_purchase(
     way: str, reservation: MaybeOutput | None, types: Sequence[InstanceType], min_nodes: int
 ) -> Iterator[Refusal]:
-    """Raises ValueError if nodes cannot be bought in this way."""
+    """Raises `Refusal` if nodes cannot be bought in this way."""
     block = way == "capacity-block"
     first = types[0]
     if first.blocks == "only" and not block:
@@ -137,7 +137,7 @@ def check_purchase(
 
 
 def check_scaler(reservation: MaybeOutput | None, scaler: str) -> None:
-    """Raises ValueError for a resource group if the scaler needs single reservations."""
+    """Raises `Refusal` for a resource group if the scaler needs single reservations."""
     groups = SCALERS[scaler].node_groups
     if isinstance(reservation, str) and not groups and is_group(reservation):
         # capacityReservationSelectorTerms of EC2NodeClass (Karpenter 1.15.0) and NodeClass.
@@ -150,7 +150,7 @@ def check_scaler(reservation: MaybeOutput | None, scaler: str) -> None:
 def check_place(
     reservation: MaybeOutput | None, key: str, places: Sequence[str], *, block: bool
 ) -> None:
-    """Raises ValueError unless the pool is in one zone, as a single reservation is. `key`: the
+    """Raises `Refusal` unless the pool is in one zone, as a single reservation is. `key`: the
     setting with the pool's zones or subnets."""
     if not isinstance(reservation, str) or is_group(reservation) or len(places) == 1:
         return
@@ -164,7 +164,7 @@ def check_place(
 
 
 def check_region(reservation: MaybeOutput | None, region: str) -> None:
-    """Raises ValueError for a resource group in another region."""
+    """Raises `Refusal` for a resource group in another region."""
     if not isinstance(reservation, str) or not is_group(reservation):
         return
     zone = reservation.split(":")[3]

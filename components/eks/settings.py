@@ -284,7 +284,7 @@ _TAKEN: Mapping[str, Mapping[str, str]] = {
 def check_node_pools(
     cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
 ) -> Iterator[Refusal]:
-    """Raises ValueError for a pool whose NodePool would have the name of another one."""
+    """Raises `Refusal` for a pool whose NodePool would have the name of another one."""
     if SCALERS[cluster.scaler].node_groups:
         return
     paths = {
@@ -309,7 +309,7 @@ def check_node_pools(
 def check_existing(
     path: str, pool: EksGpuNodeGroupArgs | EksCpuPoolArgs, cluster: EksExistingClusterArgs
 ) -> Iterator[Refusal]:
-    """Raises ValueError for pool settings that need a cluster or Karpenter of the stack."""
+    """Raises `Refusal` for pool settings that need a cluster or Karpenter of the stack."""
     if cluster.karpenter_node_role is not None:
         for key, value, gate in (
             ("minNodes", pool.min_nodes, "StaticCapacity"),

@@ -56,7 +56,7 @@ class EksSharingArgs(Checked):
     """How many pods share a GPU, 2 to 48."""
 
     def check(self, os: str, release_version: str | None) -> None:
-        """Raises ValueError if nodes with this image do not support this sharing; every GPU that
+        """Raises `Refusal` if nodes with this image do not support this sharing; every GPU that
         EKS has does."""
         release = bottlerocket_version(release_version) if os == "bottlerocket" else None
         if self.strategy == "mps" and release and release < _BOTTLEROCKET_WITH_MPS:

@@ -141,7 +141,7 @@ def bottlerocket(
     local_storage: LocalStorage | None = None,
     image_pull: ImagePull | None = None,
 ) -> str | None:
-    """The settings in TOML; None if there are none. Raises ValueError if the user data sets one of
+    """The settings in TOML; None if there are none. Raises `Refusal` if the user data sets one of
     them again, and for settings that Bottlerocket does not support."""
     for key in ("kube_reserved", "system_reserved"):
         if "pid" in getattr(kubelet, key, {}):

@@ -72,7 +72,7 @@ class EksWarmPoolArgs(Checked):
         os: str,
         own_image: bool,
     ) -> Iterator[Refusal]:
-        """Raises ValueError if a pool of `nodes`, least and most, cannot have it. `ordered`:
+        """Raises `Refusal` if a pool of `nodes`, least and most, cannot have it. `ordered`:
         whether it has an order of fallback."""
         least, most = nodes
         if ordered:

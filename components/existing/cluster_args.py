@@ -63,8 +63,8 @@ class ExistingClusterArgs(Checked):
     def read_kubeconfig(self) -> str:
         """Only the context's cluster and user, as JSON, with the contents of their files.
 
-        Raises ValueError with one line that begins with the key, also for commands and files that a
-        kubeconfig from the stack's file would run or read on the machines of all its users.
+        Raises `Refusal`, also for commands and files that a kubeconfig from the stack's file would
+        run or read on the machines of all its users.
         """
         key, text, folder = self._text()
         try:

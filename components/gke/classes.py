@@ -34,7 +34,7 @@ WHOLE_GPUS = not_in_classes("compute classes have only whole GPUs")
 
 @collected
 def check_names(pools: Iterable[str]) -> Iterator[Refusal]:
-    """Raises ValueError if a compute class cannot have the name of one of these pools."""
+    """Raises `Refusal` if a compute class cannot have the name of one of these pools."""
     for name in pools:
         if name == "default" or name.startswith(("gke", "autopilot")):
             yield refuse((f"{NAMESPACE}:gpuPools", name))(

@@ -448,7 +448,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
 @collected
 def check_zones(cpu_pools: Mapping[str, GkeCpuPoolArgs], region: str) -> Iterator[Refusal]:
-    """Raises ValueError if a pool without GPUs would be outside the cluster's region."""
+    """Raises `Refusal` if a pool without GPUs would be outside the cluster's region."""
     for name, pool in cpu_pools.items():
         for zone in pool.zones:
             if catalog.region_of(zone) != region:

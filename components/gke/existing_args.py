@@ -99,7 +99,7 @@ class GkeExistingNetworkArgs(Checked):
 
     @collected
     def check_in(self, project: str) -> Iterator[Refusal]:
-        """Raises ValueError if the network cannot belong to a cluster in `project`."""
+        """Raises `Refusal` if the network cannot belong to a cluster in `project`."""
         yield from check_host(project, self.host_project, vpc=self.vpc)
 
 

@@ -151,7 +151,7 @@ class GkeNetworkArgs(Checked):
     def check_room(self, fewest: int, most: int) -> list[str]:
         """A warning for each range without room for `most` nodes, the maximum of all pools.
 
-        Raises ValueError for one without room for `fewest`, with which each pool has a node.
+        Raises `Refusal` for one without room for `fewest`, with which each pool has a node.
         """
         lines = []
         for key, network, room in self._room():
@@ -170,7 +170,7 @@ class GkeNetworkArgs(Checked):
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for settings of an own subnetwork together with an existing one."""
+        """Raises `Refusal` for settings of an own subnetwork together with an existing one."""
         own_key = next((key for key in _OWN if key in given), None)
         if own_key and any(key in given for key in (*_NAMED, "host_project")):
             raise refuse(camel(own_key))(
@@ -194,7 +194,7 @@ class GkeNetworkArgs(Checked):
 
     @collected
     def check_in(self, project: str) -> Iterator[Refusal]:
-        """Raises ValueError if the network cannot belong to a cluster in `project`."""
+        """Raises `Refusal` if the network cannot belong to a cluster in `project`."""
         yield from check_host(project, self.host_project, vpc=self.vpc, subnetwork=self.subnetwork)
 
     def _check_existing(self) -> None:

@@ -164,7 +164,7 @@ class GkeKubeletArgs(Checked):
 
     @collected
     def check_node(self, machine: MachineType, storage: int) -> Iterator[Refusal]:
-        """Raises ValueError for what this machine type does not support. `storage`: GB of boot disk
+        """Raises `Refusal` for what this machine type does not support. `storage`: GB of boot disk
         and local SSDs."""
         for key in _ALIGNMENT:
             if getattr(self, key) is not None:
@@ -229,7 +229,7 @@ class GkeLinuxArgs(Checked):
 
     @collected
     def check_node(self, machine: MachineType) -> Iterator[Refusal]:
-        """Raises ValueError for what this machine type does not support."""
+        """Raises `Refusal` for what this machine type does not support."""
         if self.hugepages_1g:
             check_machine("hugepages1g", machine)
         share = 80 if machine.memory_gib >= 30 else 60

@@ -611,7 +611,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return self.machine.local_ssd_gib or self.ssds * 375
 
     def resolve(self, name: str, cluster: AnyGkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
-        """The pool in its cluster; raises ValueError if it does not match the cluster."""
+        """The pool in its cluster; raises `Refusal` if it does not match the cluster."""
         refusals = Refusals()
         with refusals:
             check_scaler(self, cluster.scaler, type(cluster))

@@ -46,7 +46,7 @@ class Reservation:
 
 
 def parse_reservation(path: str) -> Reservation:
-    """Parses a path; raises ValueError, in one line, if it has another form."""
+    """Parses a path; raises `Refusal` if it has another form."""
     match = _PATH.fullmatch(path)
     if refused := refusal([RESERVATION], path):
         raise refused.under("reservation")
@@ -57,7 +57,7 @@ def parse_reservation(path: str) -> Reservation:
 def check_order(
     order: Sequence[str], reservation: MaybeOutput | None, any_reservation: bool
 ) -> None:
-    """Raises ValueError unless `reservation` is set exactly if `order` contains that choice, or if
+    """Raises `Refusal` unless `reservation` is set exactly if `order` contains that choice, or if
     `any_reservation` is set without on-demand nodes, the only ones that GKE takes from any."""
     if any_reservation and "on-demand" not in order:
         raise refuse("anyReservation")(

@@ -64,7 +64,7 @@ class GkeSettings:
         return system + cpu + sum(pool.pool.bounds[1] for pool in self.pools.values())
 
     def check_room(self) -> list[str]:
-        """Warnings about the size of the network that the stack creates; raises ValueError if the
+        """Warnings about the size of the network that the stack creates; raises `Refusal` if the
         pools cannot run in it."""
         if not isinstance(self.cluster, GkeClusterArgs):
             return []

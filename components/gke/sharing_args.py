@@ -59,7 +59,7 @@ class GkeSharingArgs(Checked):
 
     @collected
     def check(self, gpu_model: catalog.Accelerator) -> Iterator[Refusal]:
-        """Raises ValueError if GKE does not support this with the GPU; the keys are a pool's."""
+        """Raises `Refusal` if GKE does not support this with the GPU; the keys are a pool's."""
         mig = ", ".join(gpu_model.mig) or "none, because it does not support MIG"
         if self.strategy == "mig" and self.partition is None:
             yield refuse(("sharing", "partition"))(

@@ -45,7 +45,7 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
 
 
 def project_id(config: Mapping[str, str]) -> str:
-    """The project in the engine's config; raises ValueError, in one line, if there is none."""
+    """The project in the engine's config; raises `Refusal` if there is none."""
     project = required(config, "gcp:project", "the ID of your Google Cloud project")
     if refused := refusal([PROJECT], project):
         raise refused.under("gcp:project")

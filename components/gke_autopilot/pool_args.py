@@ -142,7 +142,7 @@ class GkeAutopilotPoolArgs(Checked):
         return gpu_model, self.gpus_per_node or max(gpu_model.counts)
 
     def resolve(self, name: str, cluster: GkeAutopilotArgs) -> "ResolvedPool[GkeAutopilotPoolArgs]":
-        """The pool in its cluster; raises ValueError if it does not match the cluster."""
+        """The pool in its cluster; raises `Refusal` if it does not match the cluster."""
         every = catalog.ACCELERATORS[self.accelerator].autopilot_counts
         counts = [
             count
@@ -267,7 +267,7 @@ class GkeAutopilotPoolArgs(Checked):
         }
 
     def _check_version(self, version: str | None) -> None:
-        """Raises ValueError if a cluster of this version does not support the accelerator yet, or
+        """Raises `Refusal` if a cluster of this version does not support the accelerator yet, or
         one of the ways of buying it in a class."""
         if version is None:
             return
@@ -290,7 +290,7 @@ class GkeAutopilotPoolArgs(Checked):
     def _check_zones(
         self, cluster: GkeAutopilotArgs, entry: Capacity | GkeAutopilotFallbackArgs
     ) -> None:
-        """Raises ValueError for a zone that a class of the cluster cannot name."""
+        """Raises `Refusal` for a zone that a class of the cluster cannot name."""
         first = catalog.FIRST_VERSIONS["compute-class-location"]
         offered = catalog.zones_with(self.accelerator, cluster.location)
         partial_list = catalog.ACCELERATORS[self.accelerator].zones_partial

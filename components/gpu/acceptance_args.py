@@ -115,7 +115,7 @@ class GpuTestArgs(Checked):
 
     @collected
     def check_on(self, pool: GpuPool) -> Iterator[Refusal]:
-        """Raises ValueError, starting with the key, if the pool's GPUs cannot be measured."""
+        """Raises `Refusal` if the pool's GPUs cannot be measured."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
             yield refuse("pools")(

@@ -52,7 +52,7 @@ class MonitoringArgs(Checked):
     def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
         """These settings with `source` decided; None if monitoring is not enabled.
 
-        Raises ValueError for settings that a cluster with these `metrics` does not support.
+        Raises `Refusal` for settings that a cluster with these `metrics` does not support.
         """
         if not self.enabled:
             return None

@@ -74,7 +74,7 @@ class GpuSelectorArgs(Checked):
     """The least CUDA compute capability, in quotes: `"8.0"`."""
 
     def check_met(self, pool: GpuPool) -> None:
-        """Raises ValueError if none of the pool's GPUs meets a condition, as far as is known, or if
+        """Raises `Refusal` if none of the pool's GPUs meets a condition, as far as is known, or if
         a scaler that knows only the GPU's name starts no node for it."""
         gpus = [GPUS[model] for model in pool.models]
         name = pool.name_at_zero
@@ -181,7 +181,7 @@ class NamespaceArgs:
 
     @staticmethod
     def check_given(given: Collection[str]) -> None:
-        """Raises ValueError for the level of an existing namespace. `given`: the set fields."""
+        """Raises `Refusal` for the level of an existing namespace. `given`: the set fields."""
         if _EXCLUDE_EACH_OTHER.issubset(given):
             raise refuse("podSecurity")(
                 "is for a namespace that this stack creates; drop the key, or drop existing"
@@ -274,11 +274,11 @@ class PodArgs(Checked):
         check_order(self.requests, self.limits)
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if a pod, here one without GPUs, does not fit any node of `pool`."""
+        """Raises `Refusal` if a pod, here one without GPUs, does not fit any node of `pool`."""
         self.check_node(pool, 0)
 
     def check_node(self, pool: GpuPool, gpus: int) -> None:
-        """Raises ValueError if a pod with `gpus` GPUs does not fit any node of `pool`."""
+        """Raises `Refusal` if a pod with `gpus` GPUs does not fit any node of `pool`."""
         check_room(self.requests, self.limits, pool, gpus)
         self._check_selector(pool, gpus)
         self._check_extended(pool)
@@ -295,7 +295,7 @@ class PodArgs(Checked):
         return "gpuSelector" if self.gpu_selector else ""
 
     def _check_selector(self, pool: GpuPool, gpus: int) -> None:
-        """Raises ValueError for a selector of GPUs that the pod does not claim."""
+        """Raises `Refusal` for a selector of GPUs that the pod does not claim."""
         if self.gpu_selector is None:
             return
         if pool.device_class is None:
@@ -309,7 +309,7 @@ class PodArgs(Checked):
         self.gpu_selector.check_met(pool)
 
     def _check_extended(self, pool: GpuPool) -> None:
-        """Raises ValueError for more of an extended resource than a node of `pool` offers."""
+        """Raises `Refusal` for more of an extended resource than a node of `pool` offers."""
         if pool.fabric and (number := self.extended_resources.get(pool.fabric.resource)):
             raise refuse(("extendedResources", pool.fabric.resource))(
                 f"is what the key efa requests; write efa: {number}"
@@ -357,7 +357,7 @@ class PodArgs(Checked):
         return asked if asked and sure and quantity.parse(asked) > quantity.parse(sure) else None
 
     def _check_disk(self, pool: GpuPool) -> None:
-        """Raises ValueError for volumes on the node's disk that have no room there."""
+        """Raises `Refusal` for volumes on the node's disk that have no room there."""
         amounts = {
             "limits.ephemeralStorage": self.limits.ephemeral_storage,
             # Such a platform evicts a pod that uses more than it requests.
@@ -413,7 +413,7 @@ class PodArgs(Checked):
         refusals.check()
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
-        """Raises ValueError if the pods, on at most `nodes` nodes at once, name objects that the
+        """Raises `Refusal` if the pods, on at most `nodes` nodes at once, name objects that the
         stack does not declare, or that they could not mount there."""
         refusals = Refusals()
         for name, volume in self.volumes.items():

@@ -34,7 +34,7 @@ class PodParts:
 
 
 def contents_of(args: PodArgs, root: Path) -> Contents:
-    """The contents of the files in its volumes. Raises ValueError, starting with the path."""
+    """The contents of the files in its volumes. Raises `Refusal` for one that cannot be read."""
     contents = {}
     for name, volume in args.volumes.items():
         if volume.files:

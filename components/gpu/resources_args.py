@@ -34,7 +34,7 @@ class ResourcesArgs(Checked):
 
 
 def check_order(requests: ResourcesArgs, limits: ResourcesArgs) -> None:
-    """Raises ValueError if a request is above its limit."""
+    """Raises `Refusal` if a request is above its limit."""
     for field in RESOURCES:
         low, high, key = getattr(requests, field), getattr(limits, field), camel(field)
         if low and high and quantity.parse(low) > quantity.parse(high):
@@ -57,7 +57,7 @@ def too_many(nodes: int, pool: GpuPool) -> Iterator[Refusal]:
 
 
 def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool, gpus: int) -> None:
-    """Raises ValueError if a pod with `gpus` GPUs requests more than any node of `pool` has."""
+    """Raises `Refusal` if a pod with `gpus` GPUs requests more than any node of `pool` has."""
     for field, most in pool.room(gpus).items():
         # A limit without a request is also the request.
         for key, resources in (("requests", requests), ("limits", limits)):

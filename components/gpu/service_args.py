@@ -133,7 +133,7 @@ class ScalingArgs(Checked):
         return Range(1, None) if key == "minReplicas" and self.metric is not None else None
 
     def check_zero(self, minor: int) -> None:
-        """Raises ValueError if a HorizontalPodAutoscaler of 1.`minor` may not have 0 pods: its
+        """Raises `Refusal` if a HorizontalPodAutoscaler of 1.`minor` may not have 0 pods: its
         feature gate HPAScaleToZero is on since 1.37, but not for metrics of pods.
         https://kubernetes.io/blog/2026/09/02/kubernetes-v1-37-hpa-scale-to-zero-beta, 2026-11-24
         """
@@ -215,7 +215,7 @@ class ServiceArgs(GpuPodArgs):
         return 1 if self.replicas is None else self.replicas
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if `pool` could never run this service."""
+        """Raises `Refusal` if `pool` could never run this service."""
         GpuPodArgs.check_fits(self, pool)
         self.check_held("scaling.maxReplicas" if self.scaling else "replicas", self.pods, pool)
 

@@ -160,8 +160,8 @@ class VolumeArgs(Checked):
         return self.claim or self.existing_claim
 
     def contents(self, root: Path) -> dict[str, str]:
-        """Name -> content of each of `files` below `root`. Raises ValueError, starting with the
-        key, for a file elsewhere, that is unreadable, no text, too large, or with a private key."""
+        """Name -> content of each of `files` below `root`. Raises `Refusal` for a
+        file elsewhere, that is unreadable, no text, too large, or with a private key."""
         contents: dict[str, str] = {}
         for position, file in enumerate(self.files):
             key = ("files", position)

@@ -159,7 +159,7 @@ class GpuPodArgs(PodArgs):
 
     @collected
     def check_fits(self, pool: GpuPool) -> Iterator[Refusal]:
-        """Raises ValueError if a pod does not fit any node of `pool`."""
+        """Raises `Refusal` if a pod does not fit any node of `pool`."""
         if self.driver_libraries and not pool.host_paths:
             yield refuse("driverLibraries")(
                 "the platform does not allow directories of the host, and mounts the driver itself",
@@ -244,7 +244,7 @@ class GpuPodArgs(PodArgs):
         return 1
 
     def check_held(self, key: str, pods: int, pool: GpuPool) -> None:
-        """Raises ValueError, starting with `key`, if `pool` is too small for all pods."""
+        """Raises `Refusal` if `pool` is too small for all pods."""
         if self.shared_gpus:
             return
         capacity = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
@@ -351,7 +351,7 @@ class WorkloadArgs(GpuPodArgs):
         return pods if self.completions is None else min(pods, self.completions)
 
     def check_fits(self, pool: GpuPool) -> None:
-        """Raises ValueError if `pool` could never run this workload."""
+        """Raises `Refusal` if `pool` could never run this workload."""
         GpuPodArgs.check_fits(self, pool)
         if self.kind == "deployment":
             self.check_held("replicas", self.pods, pool)

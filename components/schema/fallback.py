@@ -90,7 +90,7 @@ def _moved(refusal: Refusal, position: int, entry: Any) -> Refusal:
 
 
 def check_keys(given: Mapping[str, object]) -> None:
-    """Raises ValueError for an empty order, `capacityType` with one, or `migrateBack` without.
+    """Raises `Refusal` for an empty order, `capacityType` with one, or `migrateBack` without.
     `given`: the fields set."""
     if "fallback" in given and not given["fallback"]:
         raise refuse("fallback")(

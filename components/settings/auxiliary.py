@@ -1,6 +1,6 @@
 """Reads namespaces, service accounts and claims from a stack's config.
 
-Each function raises ValueError with one line that begins with the key's path.
+Each function raises one `Refusal`; what else it finds is in its `further`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> I
 
 @collected
 def check_disk_zones(settings: Settings[Any]) -> Iterator[Refusal]:
-    """Raises ValueError if pods mount a disk and their pool can start nodes in another zone.
+    """Raises `Refusal` if pods mount a disk and their pool can start nodes in another zone.
 
     Cluster Autoscaler assumes that such a pool only has its first zone, and the cloud starts the
     node in any (kubernetes/autoscaler cloudprovider/aws/README.md).

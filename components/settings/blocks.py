@@ -58,7 +58,7 @@ class RunningBlock(Block):
 
     read: Callable[[str, Any, Available], Any]
     """Called with the key's path, its value and what pods can use. Returns the args, by name if
-    `names` is set; raises ValueError with one line that begins with the key's path."""
+    `names` is set; raises `Refusal` for what it does not accept."""
     module: str
     """The `DeclaringModule`. It loads an SDK, so it is imported only for stacks that need it."""
     holds_nodes: bool = True
@@ -161,7 +161,7 @@ ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
 
 
 def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
-    """Raises ValueError, with the key's path, for an entry of a block with an invalid name, and for
+    """Raises `Refusal` for an entry of a block with an invalid name, and for
     pods with the name of others, also of another block: all would have the same labels."""
     refusals, known = Refusals(), dict[str, str]()
     for key, names in ENTRY_NAMES.items():

@@ -1,6 +1,6 @@
 """Reads teams from a stack's config, and adds them to its other blocks.
 
-Each function raises ValueError with one line that begins with the key's path.
+Each function raises one `Refusal`; what else it finds is in its `further`.
 """
 
 import re
@@ -172,7 +172,7 @@ def in_team(refusal: Refusal, kind: type[Any], teams: Mapping[str, TeamArgs]) ->
 def queues_of(
     teams: Mapping[str, TeamArgs], pools: Pools, access: Access
 ) -> Mapping[str, QueueArgs]:
-    """The teams' queues. Raises ValueError if a pool has fewer GPUs than its teams together."""
+    """The teams' queues. Raises `Refusal` if a pool has fewer GPUs than its teams together."""
     totals: Counter[str] = Counter()
     refusals = Refusals()
     subjects: dict[str, tuple[Sequence[str], Sequence[str]]] = {}

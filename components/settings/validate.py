@@ -1,6 +1,6 @@
 """Checks that need pools, workloads, queues and jobs together.
 
-Each function raises ValueError with one line that begins with the key's path.
+Each function raises one `Refusal`; what else it finds is in its `further`.
 """
 
 import re
