@@ -1,1 +1,1 @@
-"""The benchmark: the program's cost in time, memory and money, compared with the least possible."""
+"""The GPU acceptance test, measured beside a CUDA program on the same GPU."""

@@ -89,8 +89,8 @@ def test_the_tests_that_read_stack_files_pass(clone: Path) -> None:
     assert " passed" in pytest_in(clone, *READ_STACK_FILES)
 
 
-def test_faults_and_measurements_are_of_the_samples(clone: Path) -> None:
-    """`python -m quality inject-faults` and `bench` measure what the project promises."""
+def test_faults_are_injected_into_the_samples(clone: Path) -> None:
+    """`python -m quality inject-faults` proves what the project promises."""
     done = subprocess.run(
         [sys.executable, "-m", "quality", "inject-faults", "nothing"],
         cwd=clone,
