@@ -252,6 +252,12 @@ def minor_of(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))
 
 
+def minor_number(version: str | None) -> int:
+    """35 of `1.35`, `v1.35.4` or `1.35.8-gke.1225000`; 0 without a version of this form."""
+    found = re.match(r"v?1\.([0-9]+)", version or "")
+    return int(found[1]) if found else 0
+
+
 def al2023_day(release: str | None) -> str:
     """The day at the end of a release of EKS's AL2023 images, such as `1.36.2-20260714`; empty for
     others."""

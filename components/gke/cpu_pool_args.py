@@ -1,6 +1,5 @@
 """The settings of GKE pools without GPUs, for work around the GPU pools."""
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Interval
 
 from ..catalog import gke as catalog
+from ..catalog.spelling import nearest
 from ..cluster import POOL_LABEL, Taint
 from ..schema.decode import shown
 from ..schema.effect import Sent
@@ -32,8 +32,8 @@ def replaced(old: str, new: str) -> Verdict:
 def _not_a_cpu_machine(name: str) -> str | None:
     machine = catalog.machine_type(name)
     if machine is None:
-        near = difflib.get_close_matches(name, catalog.CPU_MACHINE_TYPES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(name, catalog.CPU_MACHINE_TYPES, 0.6)
+        hint = f"did you mean {near!r}? " if near else ""
         families = ", ".join(catalog.FAMILIES)
         return (
             f"{shown(name)} is not known; {hint}allowed: the sizes of {families}, such as "

@@ -119,12 +119,12 @@ def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
 DURATION = matching(
     "a duration such as 90s or 1h30m", re.compile(r"(?:[0-9]+(?:[.][0-9]+)?(?:ns|us|ms|s|m|h))+")
 )
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 
 
 def seconds(duration: str) -> float:
-    """The length of a `DURATION`."""
-    parts = re.findall(r"([0-9.]+)([a-z]+)", duration)
+    """The length of a `DURATION`, or of one as Go writes it."""
+    parts = re.findall(r"([0-9.]+)([a-zµ]+)", duration)
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 

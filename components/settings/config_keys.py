@@ -1,6 +1,5 @@
 """Keys of the engine's config outside of the program's own namespace."""
 
-import difflib
 import functools
 import re
 from collections.abc import Collection, Sequence
@@ -45,8 +44,8 @@ def unread_key(key: str, project: str, blocks: Collection[str]) -> Refusal | Non
     if namespace in (*known, project) or sdk:
         return None
     reason = f"nothing reads the namespace {namespace!r}"
-    if near := difflib.get_close_matches(namespace[:100], known, n=1):
-        return _renamed(key, reason, f"{near[0]}:{name}")
+    if near := nearest(namespace[:100], known, 0.6):
+        return _renamed(key, reason, f"{near}:{name}")
     return refuse(key)(reason, allowed=sorted(known))
 
 

@@ -4,7 +4,6 @@ Pulumi's CLI accepts any key and any structure in the config; here every unknown
 with its path, before a resource is registered.
 """
 
-import difflib
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ from typing import Any
 from ..access.service_accounts import Access
 from ..batch.load import Available, read_batch
 from ..batch.team_args import TeamArgs
+from ..catalog.spelling import nearest
 from ..cluster import Metrics
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
@@ -426,8 +426,8 @@ def _platform(cluster: dict[str, Any]) -> str:
     named = cluster.get("platform")
     refuse_output(path, named)
     if named is None:
-        if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
-            raise no_such_key((f"{NAMESPACE}:cluster", near[0]), near[0], ["platform"])
+        if near := nearest("platform", [*map(str, cluster)], 0.8):
+            raise no_such_key((f"{NAMESPACE}:cluster", near), near, ["platform"])
         raise refuse(path)("is missing", allowed=WRITTEN)
     if not isinstance(named, str) or named not in WRITTEN:
         raise unknown_value(path, named, WRITTEN)

@@ -109,10 +109,9 @@ def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Ref
 @collected
 def check_scaling(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
-    version = re.match(r"v?1\.([0-9]+)", getattr(settings.cluster, "version", None) or "")
+    minor = names.minor_number(getattr(settings.cluster, "version", None))
     for path, args in _entries(settings).items():
         if scaling := getattr(args, "scaling", None):
-            minor = int(version[1]) if version else 0
             yield from raised(at, (path, "scaling"), scaling.check_zero, minor)
 
 

