@@ -150,6 +150,7 @@ def _depth(value: Any) -> int:
 
 
 def main() -> int:
+    """Writes the definitions of every program; returns the command's exit code."""
     try:
         for name in PROGRAMS:
             file = FOLDER / f"{name}.json"

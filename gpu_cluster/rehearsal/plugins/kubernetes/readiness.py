@@ -38,6 +38,7 @@ READY = Verdict(True)
 
 
 def waiting(reason: str) -> Verdict:
+    """The verdict on an object that is not ready yet; `reason`: a clause about it."""
     return Verdict(False, reason)
 
 
@@ -135,6 +136,7 @@ def _has_endpoints(obj: Object, look: Lookup) -> bool:
 
 
 def volume(obj: Object, look: Lookup) -> Verdict:
+    """Ready with or without a claim that is bound to it."""
     phase = (obj.get("status") or {}).get("phase")
     return READY if phase in ("Available", "Bound") else waiting(f"the volume is {phase}")
 
@@ -151,6 +153,7 @@ def claim(obj: Object, look: Lookup) -> Verdict:
 
 
 def quota(obj: Object, look: Lookup) -> Verdict:
+    """Ready once the controller has taken the limits of its spec into its status."""
     wanted = (obj.get("spec") or {}).get("hard") or {}
     hard = (obj.get("status") or {}).get("hard") or {}
     same = all(or_none(hard.get(name)) == or_none(value) for name, value in wanted.items())
@@ -158,6 +161,7 @@ def quota(obj: Object, look: Lookup) -> Verdict:
 
 
 def namespace(obj: Object, look: Lookup) -> Verdict:
+    """Ready unless it is being deleted."""
     phase = (obj.get("status") or {}).get("phase")
     return READY if phase in (None, "Active") else waiting(f"the namespace is {phase}")
 

@@ -76,6 +76,7 @@ class GpuRequestShape:
 
 
 def admitted(accelerator: str) -> dict[int, dict[str, str]]:
+    """Number of GPUs of a pod -> the most that it can request of other resources."""
     return {
         gpus: {"cpu": str(vcpu), "memory": f"{gib}Gi"}
         for gpus, (vcpu, gib) in _LARGEST.get(accelerator, {}).items()
