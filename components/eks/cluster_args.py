@@ -412,7 +412,7 @@ class EksClusterArgs(Checked):
     def check_in(self, region: str) -> None:
         """Raises `Refusal` if the cluster's settings do not match `region`."""
         refusals = Refusals()
-        refusals.each(
+        refusals.run(
             lambda: at("network", self.network.check_in, region),
             lambda: check_keys({"secretsEncryptionKey": self.secrets_encryption_key}, region),
             lambda: check_keys({"disksEncryptionKey": self.disks_encryption_key}, region),

@@ -241,7 +241,7 @@ class EksExistingClusterArgs(Checked):
     def check_in(self, region: str) -> None:
         """Raises `Refusal` if the settings name something in another region."""
         refusals = Refusals()
-        refusals.each(
+        refusals.run(
             lambda: check_keys({"disksEncryptionKey": self.disks_encryption_key}, region),
             lambda: check_partition(principals(self.users), region),
         )

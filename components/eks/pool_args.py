@@ -564,7 +564,7 @@ class EksGpuNodeGroupArgs(Checked):
         auto_mode = SCALERS[cluster.scaler].serves_system
         most = AUTO_MODE_IOPS if auto_mode else catalog.GP3_IOPS[1]
         taints = {"taints": self.taints, "startupTaints": self.startup_taints}
-        refusals.each(
+        refusals.run(
             lambda: check_scaler(self, cluster.scaler, type(cluster)),
             lambda: check_marks(cluster.scaler, self.labels, taints, [GPU_TAINT]),
             lambda: check_node_class(cluster.scaler, LEAST_DISK_GIB, places),

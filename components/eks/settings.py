@@ -206,7 +206,7 @@ def _bucket_driver(region: str) -> BucketDriver:
 def account(config: Mapping[str, str]) -> AwsProviderArgs:
     """The region and the identity, as `SettingsModule.account` says."""
     refusals, region = Refusals(), config.get("aws:region", "")
-    refusals.each(lambda: _check_region(config), lambda: provider_args(config, region))
+    refusals.run(lambda: _check_region(config), lambda: provider_args(config, region))
     refusals.check()
     return provider_args(config, region)
 
@@ -229,7 +229,7 @@ def resolve(
     path, provider = f"{NAMESPACE}:cluster", known_only(AwsProviderArgs)
     with refusals:
         provider = account(config)
-    refusals.each(
+    refusals.run(
         lambda: at(path, cluster.check_in, provider.region),
         lambda: at(path, check_policies, cluster, provider.region),
         lambda: at(path, cluster.check_support, date.today()),
@@ -245,11 +245,11 @@ def resolve(
             at(path, pool.check_located, provider.region)
     if isinstance(cluster, EksExistingClusterArgs):
         for name, pool in pools.items():
-            refusals.each(partial(check_existing, f"{NAMESPACE}:gpuPools.{name}", pool, cluster))
+            refusals.run(partial(check_existing, f"{NAMESPACE}:gpuPools.{name}", pool, cluster))
         with refusals:
             for name, cpu_pool in cluster.cpu_pools.items():
                 path = f"{NAMESPACE}:cluster.cpuPools.{name}"
-                refusals.each(partial(check_existing, path, cpu_pool, cluster))
+                refusals.run(partial(check_existing, path, cpu_pool, cluster))
     return EksSettings(provider=provider, cluster=cluster, pools=resolved(pools, refusals, cluster))
 
 

@@ -57,7 +57,7 @@ def resolve(
     refusals: Refusals,
 ) -> ExistingSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    refusals.each(partial(_check_selectors, pools))
+    refusals.run(partial(_check_selectors, pools))
     settings = known_only(
         ExistingSettings, cluster=cluster, pools=resolved(pools, refusals, cluster)
     )

@@ -615,8 +615,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         refusals = Refusals()
         with refusals:
             check_scaler(self, cluster.scaler, type(cluster))
-        refusals.each(self._check_queued, self._check_topology)
-        refusals.each(partial(self._check_networks, cluster), partial(self._check_cache, cluster))
+        refusals.run(self._check_queued, self._check_topology)
+        refusals.run(partial(self._check_networks, cluster), partial(self._check_cache, cluster))
         with refusals:
             choices = of_each(
                 self.fallback, lambda entry: self._as(entry).place(name, cluster, alone=False)

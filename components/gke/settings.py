@@ -116,7 +116,7 @@ def resolve(
 ) -> GkeSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
     path = f"{NAMESPACE}:cluster"
-    refusals.each(
+    refusals.run(
         lambda: at(path, cluster.network.check_in, project_id(config)),
         lambda: check_pool_names(cluster.cpu_pools, pools),
         lambda: check_names(pools) if SCALERS[cluster.scaler].in_cluster else None,
@@ -131,5 +131,5 @@ def resolve(
             *registry_warnings(config, project, account),
         ]
         settings = replace(settings, project=project, foreign=foreign)
-    refusals.each(lambda: at(path, settings.check_room))
+    refusals.run(lambda: at(path, settings.check_room))
     return settings

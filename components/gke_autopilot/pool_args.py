@@ -152,7 +152,7 @@ class GkeAutopilotPoolArgs(Checked):
         missing = self.gpus_per_node is None
         needs = f" and gpusPerNode: {counts[0]}" if missing and cluster.scaler == "gke" else ""
         refusals = Refusals()
-        refusals.each(
+        refusals.run(
             lambda: check_scaler(self, cluster.scaler, type(cluster), needs=needs),
             lambda: self._check_version(cluster.version),
             lambda: of_each(self.fallback, partial(self._check_zones, cluster)),

@@ -61,7 +61,7 @@ def resolve(
     refusals: Refusals,
 ) -> GkeAutopilotSettings:
     """Resolves the settings, as `SettingsModule.resolve` says."""
-    refusals.each(
+    refusals.run(
         lambda: at(f"{NAMESPACE}:cluster", cluster.network.check_in, project_id(config)),
         lambda: (
             check_names(pools) if scaler_of("gke-autopilot", cluster.scaler).in_cluster else None

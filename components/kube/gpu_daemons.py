@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from .partial import UNKNOWN, all_of, any_of, each, get
+from .partial import UNKNOWN, all_of, any_of, get, items
 
 PLUGIN_SOCKETS: Final = "/var/lib/kubelet/device-plugins"
 """The directory on the node in which a device plugin registers with the kubelet."""
@@ -56,7 +56,7 @@ def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "oth
     paths = host_paths(spec)
     if _COS_DRIVER in paths:
         return "cos"
-    tags = [str(get(part, "image")).rpartition(":")[2] for part in each(spec, "containers")]
+    tags = [str(get(part, "image")).rpartition(":")[2] for part in items(spec, "containers")]
     return "ubuntu" if "/boot" in paths or any("-ubuntu" in tag for tag in tags) else "other"
 
 
@@ -82,18 +82,18 @@ def is_dra_driver(spec: Mapping[str, Any]) -> bool | None:
 def _mounts(spec: Mapping[str, Any], directory: str) -> bool | None:
     return any_of(
         None if path is UNKNOWN else str(path).rstrip("/") == directory
-        for path in (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
+        for path in (get(volume, "hostPath", "path") for volume in items(spec, "volumes"))
     )
 
 
 def host_paths(spec: Mapping[str, Any]) -> set[str]:
     """The known host paths that a pod mounts, without a trailing `/`."""
-    paths = (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
+    paths = (get(volume, "hostPath", "path") for volume in items(spec, "volumes"))
     return {path.rstrip("/") or "/" for path in paths if isinstance(path, str)}
 
 
 def _any_container(spec: Mapping[str, Any], verdict: Callable[[Any], bool | None]) -> bool | None:
-    containers = [*each(spec, "initContainers"), *each(spec, "containers")]
+    containers = [*items(spec, "initContainers"), *items(spec, "containers")]
     return any_of(map(verdict, containers))
 
 

@@ -25,12 +25,12 @@ def get(value: Any, *path: str | int) -> Any:
     return value
 
 
-def each(value: Any, *path: str | int) -> list[Any]:
+def items(value: Any, *path: str | int) -> list[Any]:
     """The items of the list at the path; `[UNKNOWN]` if the list is not known."""
-    items = get(value, *path)
-    if items is UNKNOWN:
+    found = get(value, *path)
+    if found is UNKNOWN:
         return [UNKNOWN]
-    return list(items) if isinstance(items, list) else []
+    return list(found) if isinstance(found, list) else []
 
 
 def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..catalog.kubernetes import invalid_label_value
-from .partial import UNKNOWN, all_of, any_of, each, entries, get
+from .partial import UNKNOWN, all_of, any_of, entries, get, items
 
 REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 """Path, in a pod's spec, of the required node affinity."""
@@ -55,12 +55,12 @@ def affine(
         return True
     return any_of(
         None if term is UNKNOWN else _term(term, labels, name, perhaps)
-        for term in each(required, "nodeSelectorTerms")
+        for term in items(required, "nodeSelectorTerms")
     )
 
 
 def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perhaps) -> bool | None:
-    expressions, fields = each(term, "matchExpressions"), each(term, "matchFields")
+    expressions, fields = items(term, "matchExpressions"), items(term, "matchFields")
     if not expressions and not fields:
         return False
     return all_of([
@@ -71,7 +71,7 @@ def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perha
 
 def requirement(term: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
     """Whether one of `matchExpressions` matches these labels; None if not known."""
-    key, operator, values = get(term, "key"), get(term, "operator"), each(term, "values")
+    key, operator, values = get(term, "key"), get(term, "operator"), items(term, "values")
     if term is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None
     if not _readable(operator, values):
@@ -110,7 +110,7 @@ def _readable(operator: Any, values: list[Any]) -> bool:
 
 def _field(term: Any, name: str | None) -> bool | None:
     """Whether one of `matchFields` matches; only `metadata.name` is supported."""
-    key, operator, values = get(term, "key"), get(term, "operator"), each(term, "values")
+    key, operator, values = get(term, "key"), get(term, "operator"), items(term, "values")
     if term is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
         return None
     if operator not in ("In", "NotIn") or len(values) != 1:

@@ -218,7 +218,7 @@ class Refusals:
         self._without_result = error
         return True
 
-    def each(self, *checks: Callable[[], object]) -> None:
+    def run(self, *checks: Callable[[], object]) -> None:
         """Makes checks that do not depend on each other."""
         for check in checks:
             with self:

@@ -415,7 +415,7 @@ def _with_blocks(
             check_names, check_disk_zones, check_namespaces, check_teams, check_claimed,
             check_scaling, check_cuda, check_groups,
         )  # fmt: skip
-        refusals.each(*(partial(check, settings) for check in checks))
+        refusals.run(*(partial(check, settings) for check in checks))
     refusals.check()
     return Settings(platform=platform, own=own, running=running, **read)
 

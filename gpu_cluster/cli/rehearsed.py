@@ -9,13 +9,13 @@ from gpu_cluster.stacks.definition.names import ROOT, not_kept
 def in_rehearsal(command: str, stack: str, *options: str) -> int:
     """Runs a command with the backend, the clouds and the credentials of a kept rehearsal; returns
     its exit code. Raises StackError if none is kept."""
-    from gpu_cluster.rehearsal.lock import held
+    from gpu_cluster.rehearsal.lock import is_running
     from gpu_cluster.stacks.capacity.stack_capacity import rehearsed_endpoint
     from gpu_cluster.stacks.definition.files import INSTEAD
 
     folder = ROOT / ".rehearsal" / stack
     script = folder / "run"
-    if not script.exists() or not held(folder):
+    if not script.exists() or not is_running(folder):
         raise not_kept(stack)
     words = [str(script), "env", f"{INSTEAD}={folder / 'program'}"]
     words += ["gpu-cluster", command, stack, *options]

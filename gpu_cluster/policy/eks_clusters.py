@@ -9,10 +9,10 @@ from gpu_cluster.policy.reading import (
     UNKNOWN,
     Resource,
     differs,
-    each,
     get,
     is_off,
     is_on,
+    items,
     known,
     number,
 )
@@ -23,7 +23,7 @@ def control_plane_open(resource: Resource, **sizes: float) -> Iterator[str]:
     public = get(resource.props, "vpcConfig", "endpointPublicAccess")
     if resource.type != AWS.cluster or public is False or public is UNKNOWN:
         return
-    blocks = each(resource.props, "vpcConfig", "publicAccessCidrs")
+    blocks = items(resource.props, "vpcConfig", "publicAccessCidrs")
     yield from open_to(resource, blocks, listed=bool(blocks), **sizes)
 
 
@@ -32,7 +32,7 @@ def nodes_private(resource: Resource) -> Iterator[str]:
     props = resource.props
     match resource.type:
         case "aws:ec2/launchTemplate:LaunchTemplate":
-            for interface in each(props, "networkInterfaces"):
+            for interface in items(props, "networkInterfaces"):
                 if is_on(get(interface, "associatePublicIpAddress")):
                     yield (
                         f"launch template {resource.name} gives nodes public addresses; drop "
@@ -60,11 +60,11 @@ def firewall_open(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
     blocks: list[Any] = []
     match resource.type:
         case "aws:ec2/securityGroup:SecurityGroup":
-            for rule in each(props, "ingress"):
-                blocks += [*each(rule, "cidrBlocks"), *each(rule, "ipv6CidrBlocks")]
+            for rule in items(props, "ingress"):
+                blocks += [*items(rule, "cidrBlocks"), *items(rule, "ipv6CidrBlocks")]
         case "aws:ec2/securityGroupRule:SecurityGroupRule":
             if get(props, "type") == "ingress":
-                blocks = [*each(props, "cidrBlocks"), *each(props, "ipv6CidrBlocks")]
+                blocks = [*items(props, "cidrBlocks"), *items(props, "ipv6CidrBlocks")]
         case "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
             blocks = [get(props, "cidrIpv4"), get(props, "cidrIpv6")]
     yield from let_in(resource, blocks, publicPrefix=publicPrefix)
@@ -74,7 +74,7 @@ def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[
     """With a KMS key, in every stack."""
     if resource.type == AWS.cluster:
         config = get(resource.props, "encryptionConfig")
-        resources = each(config, "resources")
+        resources = items(config, "resources")
         if config is None or (known(resources) and "secrets" not in resources):
             yield (
                 f"cluster {resource.name} does not encrypt Kubernetes secrets with a KMS key; set "
@@ -103,7 +103,7 @@ def audit_log(resource: Resource) -> Iterator[str]:
     """Actions in the cluster are recorded in an audit log; on GKE, they always are."""
     if resource.type != AWS.cluster:
         return
-    types = each(resource.props, "enabledClusterLogTypes")
+    types = items(resource.props, "enabledClusterLogTypes")
     if known(types) and "audit" not in types:
         yield f"cluster {resource.name} keeps no audit log; add audit to enabledClusterLogTypes"
 
@@ -158,7 +158,7 @@ def disks_encrypted(resource: Resource) -> Iterator[str]:
     """The volumes of launch templates, and volumes of their own."""
     props = resource.props
     if resource.type == "aws:ec2/launchTemplate:LaunchTemplate":
-        mappings = each(props, "blockDeviceMappings")
+        mappings = items(props, "blockDeviceMappings")
         if not mappings:
             yield (
                 f"launch template {resource.name} names no volume, so the root volume is "

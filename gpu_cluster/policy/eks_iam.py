@@ -6,7 +6,7 @@ from typing import Any
 
 from gpu_cluster.components.catalog.broad_rights import AWS_POLICIES
 from gpu_cluster.policy.iam import granted, parsed
-from gpu_cluster.policy.reading import Resource, each, get
+from gpu_cluster.policy.reading import Resource, get, items
 from gpu_cluster.policy.schema import texts
 
 _POLICIES = {
@@ -54,12 +54,12 @@ def permissions_too_broad(
     """Policies that are attached, and the statements of others."""
     props = resource.props
     if resource.type in _ATTACHMENTS:
-        for arn in [get(props, "policyArn"), *each(props, "policyArns")]:
+        for arn in [get(props, "policyArn"), *items(props, "policyArns")]:
             yield from granted(resource, arn, policies)
     if resource.type == "aws:iam/role:Role":
-        for arn in each(props, "managedPolicyArns"):
+        for arn in items(props, "managedPolicyArns"):
             yield from granted(resource, arn, policies)
-        for inline in each(props, "inlinePolicies"):
+        for inline in items(props, "inlinePolicies"):
             for statement in _statements(get(inline, "policy")):
                 yield from _statement(resource.name, statement, unscoped)
     if resource.type in _SHARED:

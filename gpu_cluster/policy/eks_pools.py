@@ -9,7 +9,7 @@ from gpu_cluster.components.catalog.aws_prices import eks_node
 from gpu_cluster.components.catalog.bad_releases import harm
 from gpu_cluster.components.catalog.clouds import AWS
 from gpu_cluster.policy.pool import Pool, Software, taint_of
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, entries, get, number, of_type
+from gpu_cluster.policy.reading import UNKNOWN, Resource, entries, get, items, number, of_type
 
 TAG = "aws:autoscaling/tag:Tag"
 _TEMPLATE = f"{TEMPLATE}/"
@@ -20,7 +20,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
     if resource.type != AWS.node_pool:
         return None
     props = resource.props
-    given = each(props, "instanceTypes")
+    given = items(props, "instanceTypes")
     # EKS copies them from the template, so that a preview does not show them although the template,
     # and thus the nodes' cost, is known.
     unknown = not given or UNKNOWN in given
@@ -32,7 +32,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         resource=resource,
         gpu=(isinstance(image, str) and "NVIDIA" in image) or any(row is not None for row in rows),
         labels=entries(props, "labels"),
-        taints=[taint_of(taint) for taint in each(props, "taints")],
+        taints=[taint_of(taint) for taint in items(props, "taints")],
         least=get(props, "scalingConfig", "minSize"),
         most=get(props, "scalingConfig", "maxSize"),
         size="scalingConfig.desiredSize",

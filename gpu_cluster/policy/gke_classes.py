@@ -12,7 +12,7 @@ from gpu_cluster.components.catalog.clouds import GOOGLE
 from gpu_cluster.components.catalog.google_prices import gke_node
 from gpu_cluster.components.catalog.prices import NodePrice
 from gpu_cluster.policy.pool import Pool, Software, dearest, fitting, taint_of
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, entries, get, number, of_type
+from gpu_cluster.policy.reading import UNKNOWN, Resource, entries, get, items, number, of_type
 
 COMPUTE_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 
@@ -26,7 +26,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
     autopilot = cluster is not None and get(cluster.props, "enableAutopilot") is True
     if autopilot or get(spec, "nodePoolAutoCreation", "enabled") is not True:
         return None
-    rules = [rule for rule in each(spec, "priorities") if get(rule, "nodepools") is None]
+    rules = [rule for rule in items(spec, "priorities") if get(rule, "nodepools") is None]
     limits = _limits(cluster)
     most, price = dearest([_choice(rule, limits) for rule in rules if rule is not UNKNOWN])
     if UNKNOWN in rules or any(_is_unknown(rule) for rule in rules):
@@ -38,7 +38,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
     labels = None if node_labels is None else {**node_labels, names.GKE_COMPUTE_CLASS: name}
     if labels is not None and gpu and driver != "disabled":
         labels[names.GKE_GPU_DRIVER_VERSION] = UNKNOWN if driver is None else driver
-    given = each(spec, "nodePoolConfig", "taints")
+    given = items(spec, "nodePoolConfig", "taints")
     # GKE adds these itself.
     own: list[Any] = [(names.GKE_COMPUTE_CLASS, name, "NoSchedule")]
     if gpu:
@@ -58,7 +58,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
 
 def _driver_of(resource: Resource) -> Any:
     """`driverVersion` of a class's first choice with GPUs; None if it is not set."""
-    rules = each(resource.props, "spec", "priorities")
+    rules = items(resource.props, "spec", "priorities")
     return next((get(rule, "gpu", "driverVersion") for rule in rules if get(rule, "gpu")), None)
 
 
@@ -105,7 +105,7 @@ def _limits(cluster: Resource | None) -> Any:
     scaling = get(cluster.props, "clusterAutoscaling")
     if UNKNOWN in (scaling, get(scaling, "enabled")):
         return UNKNOWN
-    limits = each(scaling, "resourceLimits")
+    limits = items(scaling, "resourceLimits")
     if any(UNKNOWN in (entry, get(entry, "resourceType")) for entry in limits):
         return UNKNOWN
     return {get(entry, "resourceType"): get(entry, "maximum") for entry in limits}

@@ -9,11 +9,11 @@ from gpu_cluster.policy.reading import (
     UNKNOWN,
     Resource,
     differs,
-    each,
     get,
     is_off,
     is_on,
     is_one_of,
+    items,
 )
 
 
@@ -36,7 +36,7 @@ def control_plane_open(resource: Resource, **sizes: float) -> Iterator[str]:
     by_address = get(props, "controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled")
     if by_address in (False, UNKNOWN):
         return
-    blocks = [get(block, "cidrBlock") for block in each(networks, "cidrBlocks")]
+    blocks = [get(block, "cidrBlock") for block in items(networks, "cidrBlocks")]
     if get(networks, "gcpPublicCidrsAccessEnabled") is True:
         yield (
             f"cluster {resource.name} opens its control plane to every machine in Google "
@@ -71,8 +71,8 @@ def firewall_open(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
     props = resource.props
     if resource.type != "gcp:compute/firewall:Firewall":
         return
-    if get(props, "direction") in (None, "INGRESS") and each(props, "allows"):
-        yield from let_in(resource, each(props, "sourceRanges"), publicPrefix=publicPrefix)
+    if get(props, "direction") in (None, "INGRESS") and items(props, "allows"):
+        yield from let_in(resource, items(props, "sourceRanges"), publicPrefix=publicPrefix)
 
 
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:

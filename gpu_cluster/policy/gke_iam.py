@@ -6,7 +6,7 @@ from typing import Any
 from gpu_cluster.components.catalog.broad_rights import GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
 from gpu_cluster.components.catalog.clouds import GOOGLE
 from gpu_cluster.policy.iam import granted, parsed
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, get, is_off
+from gpu_cluster.policy.reading import UNKNOWN, Resource, get, is_off, items
 from gpu_cluster.policy.schema import texts
 
 _PROJECTS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/")
@@ -75,7 +75,7 @@ def permissions_too_broad(
         whole = resource.type.startswith(_PROJECTS)
         yield from _grants(resource, [*roles, *(projectRoles if whole else ())])
     if resource.type.endswith(("IAMCustomRole", "OrganizationsIAMCustomRole")):
-        for permission in each(resource.props, "permissions"):
+        for permission in items(resource.props, "permissions"):
             if isinstance(permission, str) and permission in _ESCALATING:
                 yield (
                     f"{resource.name} has the permission {permission}, which lets its holder gain "
@@ -89,14 +89,14 @@ def _grants(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
     kind = resource.type.rpartition(":")[2].lower()
     bindings: list[Any] = []
     if kind.endswith(("iammember", "iambinding")):
-        bindings = [{**props, "members": [get(props, "member"), *each(props, "members")]}]
+        bindings = [{**props, "members": [get(props, "member"), *items(props, "members")]}]
     elif kind.endswith("iampolicy"):
-        bindings = each(parsed(get(props, "policyData")), "bindings")
+        bindings = items(parsed(get(props, "policyData")), "bindings")
     for binding in bindings:
         role = get(binding, "role")
         if resource.type.startswith(_HOLDERS):
             yield from granted(resource, role, roles)
-        for member in each(binding, "members"):
+        for member in items(binding, "members"):
             if member in _EVERYBODY:
                 yield f"{resource.name} grants a role to {member}; name the members that need it"
 

@@ -13,11 +13,11 @@ from gpu_cluster.policy.reading import (
     UNKNOWN,
     Resource,
     differs,
-    each,
     entries,
     get,
     is_off,
     is_on,
+    items,
     number,
 )
 
@@ -32,7 +32,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
     props = resource.props
     config = get(props, "nodeConfig")
     machine = get(config, "machineType")
-    accelerators = each(config, "guestAccelerators")
+    accelerators = items(config, "guestAccelerators")
     row = gke.machine_type(machine) if isinstance(machine, str) else None
     built_in = row is not None and row.accelerator is not None
     gpu_model, count = get(accelerators, 0, "type"), number(get(accelerators, 0, "count"))
@@ -45,7 +45,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         gpu=gpu,
         labels=entries(config, "labels"),
         added=_added(props) if gpu else {},
-        taints=[taint_of(taint) for taint in each(config, "taints")],
+        taints=[taint_of(taint) for taint in items(config, "taints")],
         least=least,
         most=most,
         size="initialNodeCount",
@@ -158,7 +158,7 @@ def mig_profile(resource: Resource) -> Iterator[str]:
     """A GPU on GKE is only split into MIG partitions that its model supports."""
     asked = []
     if resource.type == GOOGLE.node_pool:
-        for accelerator in each(resource.props, "nodeConfig", "guestAccelerators"):
+        for accelerator in items(resource.props, "nodeConfig", "guestAccelerators"):
             size = get(accelerator, "gpuPartitionSize")
             asked.append((f"pool {resource.name}", get(accelerator, "type"), size))
             strategy = get(accelerator, "gpuSharingConfig", "gpuSharingStrategy")

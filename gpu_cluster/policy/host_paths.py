@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_cluster.policy.pods import Pods, pods_of
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, get, is_on
+from gpu_cluster.policy.reading import UNKNOWN, Resource, get, is_on, items
 from gpu_cluster.policy.system_pods import exemption
 
 
@@ -69,7 +69,7 @@ def host_paths(
             continue  # It is not known whether it is exempt.
         exempt_pods = exemption(pods)
         own_paths = exempt_pods.paths if exempt_pods is not None else ()
-        for volume in each(pods.spec, "volumes"):
+        for volume in items(pods.spec, "volumes"):
             path = get(volume, "hostPath", "path")
             if isinstance(path, str) and _normal(path) not in own_paths:
                 writes = _writes(pods, get(volume, "name"))
@@ -77,7 +77,7 @@ def host_paths(
                 yield from _judged(who, path, writes, paths, _EXEMPT)
     if resource.type.startswith("kubernetes:core/v1:PersistentVolume"):
         spec = get(resource.props, "spec")
-        modes = each(spec, "accessModes")
+        modes = items(spec, "accessModes")
         writes = None if UNKNOWN in modes else any(mode != "ReadOnlyMany" for mode in modes)
         for kind in ("hostPath", "local"):
             path = get(spec, kind, "path")
@@ -113,7 +113,7 @@ def _judged(
 
 def _writes(pods: Pods, volume: Any) -> bool | None:
     """Whether a container may write to the volume; None if that is not known."""
-    mounts = [mount for container in pods.containers for mount in each(container, "volumeMounts")]
+    mounts = [mount for container in pods.containers for mount in items(container, "volumeMounts")]
     if volume is UNKNOWN or any(UNKNOWN in (mount, get(mount, "name")) for mount in mounts):
         return None
     mine = [get(mount, "readOnly") for mount in mounts if get(mount, "name") == volume]

@@ -14,10 +14,10 @@ from gpu_cluster.policy.pool import Pool, Software, dearest, fitting, taint_of
 from gpu_cluster.policy.reading import (
     UNKNOWN,
     Resource,
-    each,
     entries,
     get,
     is_off,
+    items,
     number,
     of_type,
 )
@@ -38,7 +38,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         return None
     spec = get(resource.props, "spec")
     template = get(spec, "template")
-    types, gpu = _required(each(template, "spec", "requirements"))
+    types, gpu = _required(items(template, "spec", "requirements"))
     replicas = get(spec, "replicas")
     most, price = dearest([
         (replicas if replicas is not None else _nodes(spec, name), eks_node([name]))
@@ -53,7 +53,7 @@ def pool(resource: Resource, resources: Sequence[Resource]) -> Pool | None:
         resource=resource,
         gpu=gpu,
         labels=entries(template, "metadata", "labels"),
-        taints=[taint_of(taint, cloud=False) for taint in each(template, "spec", "taints")],
+        taints=[taint_of(taint, cloud=False) for taint in items(template, "spec", "taints")],
         least=0 if replicas is None else replicas,
         most=most,
         limit="spec.limits.nodes",
@@ -66,7 +66,7 @@ def _required(requirements: Sequence[Any]) -> tuple[list[str] | None, bool]:
     types: list[str] | None = []
     gpu = False
     for requirement in requirements:
-        key, values = get(requirement, "key"), each(requirement, "values")
+        key, values = get(requirement, "key"), items(requirement, "values")
         if UNKNOWN in (key, get(requirement, "operator"), *values):
             types = None
             continue
@@ -130,7 +130,7 @@ def _classes(reference: Any, resources: Sequence[Resource]) -> Iterator[Resource
 
 def _families(node_class: Resource) -> Iterator[Any]:
     """Families of the images that Karpenter chooses; `UNKNOWN` for a custom image."""
-    for term in each(node_class.props, "spec", "amiSelectorTerms"):
+    for term in items(node_class.props, "spec", "amiSelectorTerms"):
         alias = get(term, "alias")
         yield alias.partition("@")[0] if isinstance(alias, str) else UNKNOWN
 
@@ -171,7 +171,7 @@ def disks_encrypted(resource: Resource) -> Iterator[str]:
     resolver.go of 1.15.0); a mapping has no default (components/crds)."""
     if resource.type != EC2_NODE_CLASS:
         return
-    for mapping in each(resource.props, "spec", "blockDeviceMappings"):
+    for mapping in items(resource.props, "spec", "blockDeviceMappings"):
         if is_off(get(mapping, "ebs", "encrypted")):
             yield (
                 f"EC2NodeClass {resource.name}: volume {get(mapping, 'deviceName')} is not "

@@ -10,7 +10,7 @@ from gpu_cluster.components.catalog.clouds import CLOUDS
 from gpu_cluster.components.kube import gpu_daemons, quantity, selectors, taints
 from gpu_cluster.components.kube.partial import any_of
 from gpu_cluster.policy.pool import Pool
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, entries, get
+from gpu_cluster.policy.reading import UNKNOWN, Resource, entries, get, items
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
@@ -67,7 +67,7 @@ class Pods:
     def containers(self) -> list[Any]:
         """All containers, of any kind; an item may be `UNKNOWN`."""
         sorts = ("initContainers", "containers", "ephemeralContainers")
-        return [container for sort in sorts for container in each(self.spec, sort)]
+        return [container for sort in sorts for container in items(self.spec, sort)]
 
     def fits(self, pattern: str) -> bool:
         """Whether a pattern of `namespace/kind/name` is known to match these pods' object."""
@@ -84,7 +84,7 @@ def pods_of(resource: Resource) -> list[Pods]:
     # A patch of an object contains its future state; a list contains objects.
     kind, whole = kind.removesuffix("Patch"), kind.removesuffix("List")
     if kind not in _TEMPLATES and whole in _TEMPLATES:
-        objects, kind = each(resource.props, "items"), whole
+        objects, kind = items(resource.props, "items"), whole
     else:
         objects = [resource.props]
     result = []
@@ -157,7 +157,7 @@ def tolerates(pods: Pods, taint: Any) -> bool | None:
     key, value, effect = taint
     if effect is not UNKNOWN and not taints.keeps_away(effect):
         return True
-    return taints.tolerated(each(pods.spec, "tolerations"), key=key, value=value, effect=effect)
+    return taints.tolerated(items(pods.spec, "tolerations"), key=key, value=value, effect=effect)
 
 
 def reaches(pods: Pods, pool: Pool) -> bool | None:
@@ -184,7 +184,7 @@ def plugs_devices(pods: Pods) -> bool | None:
 def variables(pods: Pods) -> Iterator[tuple[Any, str, Any]]:
     """Container, name and value of every environment variable that is known."""
     for container in pods.containers:
-        for variable in each(container, "env"):
+        for variable in items(container, "env"):
             name = get(variable, "name")
             if isinstance(name, str):
                 yield container, name, get(variable, "value")

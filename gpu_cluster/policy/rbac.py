@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from gpu_cluster.policy.reading import Resource, each, get
+from gpu_cluster.policy.reading import Resource, get, items
 
 _ROLES = ("Role", "ClusterRole")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
@@ -37,15 +37,15 @@ def rbac(resource: Resource, *, roles: Sequence[str]) -> Iterator[str]:
         return
     kind = resource.type.rpartition(":")[2].removesuffix("Patch")
     if kind in _ROLES:
-        for rule in each(resource.props, "rules"):
+        for rule in items(resource.props, "rules"):
             yield from _rule(f"{kind} {resource.name}", rule)
     if kind in _BINDINGS:
         yield from _binding(f"{kind} {resource.name}", resource.props, roles)
 
 
 def _rule(who: str, rule: Any) -> Iterator[str]:
-    verbs, resources = each(rule, "verbs"), each(rule, "resources")
-    groups = each(rule, "apiGroups")
+    verbs, resources = items(rule, "verbs"), items(rule, "resources")
+    groups = items(rule, "apiGroups")
     for field, values, what in (
         ("verbs", verbs, "verbs"),
         ("resources", resources, "resources"),
@@ -67,7 +67,7 @@ def _binding(who: str, props: Any, roles: Sequence[str]) -> Iterator[str]:
             f"{who} gives {role}, which has all permissions; bind a role with only the "
             "permissions that are needed"
         )
-    for subject in each(props, "subjects"):
+    for subject in items(props, "subjects"):
         name = get(subject, "name")
         if isinstance(name, str) and name in _EVERYBODY:
             yield (

@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from gpu_cluster.components.kube.partial import UNKNOWN as UNKNOWN
-from gpu_cluster.components.kube.partial import each as each
 from gpu_cluster.components.kube.partial import entries as entries
 from gpu_cluster.components.kube.partial import get as get
+from gpu_cluster.components.kube.partial import items as items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from gpu_cluster.policy.pods import Pods, container_name
-from gpu_cluster.policy.reading import UNKNOWN, each, entries, get
+from gpu_cluster.policy.reading import UNKNOWN, entries, get, items
 
 Level = Literal["baseline", "restricted"]
 
@@ -81,7 +81,7 @@ def _values(pods: Pods, paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
 def _at(value: Any, steps: Sequence[str]) -> Iterator[Any]:
     for number, step in enumerate(steps):
         if step.endswith("[*]"):
-            for item in each(value, step.removesuffix("[*]")):
+            for item in items(value, step.removesuffix("[*]")):
                 yield from _at(item, steps[number + 1 :])
             return
         value = get(value, step)
@@ -95,7 +95,7 @@ def _shown(value: Any) -> str:
 def _added(*allowed: str) -> Callable[[Pods], Found]:
     def judge(pods: Pods) -> Found:
         for container in pods.containers:
-            for added in each(container, "securityContext", "capabilities", "add"):
+            for added in items(container, "securityContext", "capabilities", "add"):
                 # The runtime also accepts lowercase names and the prefix.
                 if isinstance(added, str) and added.upper().removeprefix("CAP_") not in allowed:
                     yield f"container {container_name(container)} adds the capability {added}"
@@ -167,14 +167,14 @@ def _no_escalation(pods: Pods) -> Found:
 
 def _drops_all(pods: Pods) -> Found:
     for container in pods.containers:
-        dropped = each(container, "securityContext", "capabilities", "drop")
+        dropped = items(container, "securityContext", "capabilities", "drop")
         if UNKNOWN not in dropped and "ALL" not in [str(name).upper() for name in dropped]:
             yield f"container {container_name(container)} does not drop ALL capabilities"
     yield from _added("NET_BIND_SERVICE")(pods)
 
 
 def _volume_types(pods: Pods) -> Found:
-    for volume in each(pods.spec, "volumes"):
+    for volume in items(pods.spec, "volumes"):
         kinds = [key for key in entries(volume) or {} if key != "name"]
         for kind in kinds:
             if kind not in _VOLUMES:

@@ -8,7 +8,7 @@ import yaml
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.kube import credentials
 from gpu_cluster.policy.pods import Pods, asks_for_gpu, container_name, gpus_in, pods_of, variables
-from gpu_cluster.policy.reading import UNKNOWN, Resource, each, get, is_one_of
+from gpu_cluster.policy.reading import UNKNOWN, Resource, get, is_one_of, items
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -121,7 +121,7 @@ def _goes_to_gpus(pods: Pods) -> bool:
         return False
     return any(
         get(toleration, "key") == names.GPU_RESOURCE
-        for toleration in each(pods.spec, "tolerations")
+        for toleration in items(pods.spec, "tolerations")
     )
 
 
@@ -130,7 +130,7 @@ def _meant(pods: Pods) -> bool | None:
     names_known = all(
         variable is not UNKNOWN and get(variable, "name") is not UNKNOWN
         for container in pods.containers
-        for variable in each(container, "env")
+        for variable in items(container, "env")
     )
     if any(name in _SEES_ALL for _, name, _ in variables(pods)):
         return True

@@ -101,7 +101,7 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
     if not folder.exists() and not folder.is_symlink():
         config = read_stack(ROOT, stack).get("config")  # the error names the existing stacks
         refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
-    starting = [] if lock.held(folder) else _starting(folder)
+    starting = [] if lock.is_running(folder) else _starting(folder)
     for process in starting:
         process.terminate()
     if starting:
@@ -109,7 +109,7 @@ def down(stack: str, folder: Path) -> tuple[str, list[str]]:
         lock.end(folder, f"gpu-cluster down {stack}")
         return "ended while it was starting", []
     node = host_changes.read_changes(folder) if lock.holder(folder) else None
-    running = lock.holder(folder) if lock.held(folder) else None
+    running = lock.holder(folder) if lock.is_running(folder) else None
     ending = [process for process in visible() if running and process.pid == running.pid]
     done = lock.end(folder, f"gpu-cluster down {stack}")
     # It ends a moment after it has unlocked, and looks like one that starts.

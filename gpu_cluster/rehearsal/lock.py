@@ -100,7 +100,7 @@ def end(folder: Path, by: str) -> str:
     _refuse_foreign(folder)
     if not folder.is_dir():
         return "was not running"
-    running = held(folder)
+    running = is_running(folder)
     report = {name: (folder / name).read_bytes() for name in REPORT if (folder / name).exists()}
     unlock = take_over(folder, folder.name, replace=by)
     if running and report:
@@ -115,7 +115,7 @@ def end(folder: Path, by: str) -> str:
     return f"was not running; removed {'its report' if report else 'what it left'}"
 
 
-def held(folder: Path) -> bool:
+def is_running(folder: Path) -> bool:
     """Whether a rehearsal runs in this folder."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
@@ -145,7 +145,7 @@ def rehearsals(root: Path) -> list[tuple[Path, Holder, bool]]:
     for folder in sorted(root.glob("*/")):
         owner = None if folder.is_symlink() else holder(folder)
         if owner is not None:
-            found.append((folder, owner, held(folder)))
+            found.append((folder, owner, is_running(folder)))
     return found
 
 

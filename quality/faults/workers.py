@@ -78,7 +78,7 @@ def run_parts(
         workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
         longest_first = sorted(parts, key=lambda part: -part.of)
-        asked = [pool.submit(one, part, folder, until, plugins) for part in longest_first]
+        asked = [pool.submit(run_part, part, folder, until, plugins) for part in longest_first]
         for done in as_completed(asked):
             result = done.result()
             results.append(result)
@@ -88,7 +88,7 @@ def run_parts(
     return results
 
 
-def one(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Result:
+def run_part(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Result:
     """Runs a part in this process."""
     result = Result(part=part)
     place = folder / f"{part.stack}-{part.work}-{part.number}"
@@ -108,13 +108,13 @@ def one(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Res
         result.fault_results.append(
             FaultResult(
                 environment=part.stack, fault=f"none, in {part}", at="the sandbox", tries=0,
-                recovered=False, lost=_said(error),
+                recovered=False, lost=_error_lines(error),
             )
         )  # fmt: skip
     return result
 
 
-def _said(error: Exception) -> tuple[str, ...]:
+def _error_lines(error: Exception) -> tuple[str, ...]:
     """An error in lines: what is wrong with the stack, or what failed here."""
     if isinstance(error, NotRecovered):
         return error.lines

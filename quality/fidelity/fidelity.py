@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from gpu_cluster.rehearsal.plugins.official import sdk_version
-from gpu_cluster.stacks.outcome import Answer as Said
+from gpu_cluster.stacks.outcome import Answer as CommandAnswer
 from gpu_cluster.stacks.outcome import ExitCode
 from gpu_cluster.stacks.table import table
 from quality.fidelity.cases import Case, all_cases
@@ -28,7 +28,7 @@ from quality.fidelity.page import RESULTS, write_fidelity
 from quality.fidelity.questions import Plugin, official
 
 REASONS = Path(__file__).with_name("reasons.yaml")
-SAID = ("offline", "official", "unknown to one")
+VERDICTS = ("offline", "official", "unknown to one")
 GOAL = 99.5
 """The percentage of verdicts that must agree, apart from differences that not all versions have."""
 
@@ -59,7 +59,7 @@ class Difference:
         return found
 
 
-def compare_plugins(package: str, program: Path, *, most: int | None, docs: bool) -> Said:
+def compare_plugins(package: str, program: Path, *, most: int | None, docs: bool) -> CommandAnswer:
     """Queries both plugins; `most` cases, spread over all, or all. Raises CheckError."""
     of, began = PACKAGES[package], time.monotonic()
     cases = list(spread(list(all_cases(of, declared(package))), most))
@@ -68,7 +68,7 @@ def compare_plugins(package: str, program: Path, *, most: int | None, docs: bool
         config = {**of.config, **behind.config}
         ours = Plugin(running.enter_context(of.offline()), config)
         theirs = running.enter_context(official(program, config, of.environment))
-        answers = list(_told(compared(of, cases, ours, theirs, behind), len(cases)))
+        answers = list(_with_progress(compared(of, cases, ours, theirs, behind), len(cases)))
         versions = {"offline": ours.version, "official": theirs.version}
         ours.close()
     found, stale = judged(package, answers)
@@ -99,7 +99,7 @@ def spread(cases: Sequence[Case], most: int | None) -> Sequence[Case]:
     return [case for case in cases if case.label in chosen]
 
 
-def _told(answers: Iterator[Answer], total: int) -> Iterator[Answer]:
+def _with_progress(answers: Iterator[Answer], total: int) -> Iterator[Answer]:
     for number, answer in enumerate(answers, 1):
         if number % 500 == 0:
             print(f"asked {number} of {total}", file=sys.stderr)
@@ -216,7 +216,7 @@ def _text(document: Mapping[str, Any]) -> Iterator[str]:
         yield ""
     for difference in document["differences"]:
         if not difference["reason"]:
-            texts = {name: difference[name] for name in SAID if name in difference}
+            texts = {name: difference[name] for name in VERDICTS if name in difference}
             case = f"{difference['resource']} {difference['kind']} {difference['path']}"
             yield f"no reason: {difference['type']} {case}: {texts}"
     for row in document["stale"]:

@@ -31,7 +31,7 @@ class Update:
     call: str
     by: Names = field(default_factory=dict)
     names: Names = field(default_factory=dict)
-    each: tuple[str, ...] = ()
+    one_by_one: tuple[str, ...] = ()
     changed: bool = False
     anyway: bool = False
     empty: Mapping[str, Any] = field(default_factory=dict)

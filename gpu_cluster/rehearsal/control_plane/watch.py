@@ -53,7 +53,7 @@ class Watcher:
                     if event["type"] == "ERROR":  # usually, the version is too old
                         break
                     if event["type"] != "BOOKMARK":
-                        self._one(kind, known, event["type"], event["object"])
+                        self._apply(kind, known, event["type"], event["object"])
             except (ApiError, urllib3.exceptions.HTTPError, OSError) as error:
                 unknown = isinstance(error, ApiError) and error.status == 404
                 self._stopped.wait(UNKNOWN_SECONDS if unknown else RETRY_SECONDS)
@@ -61,14 +61,14 @@ class Watcher:
     def _compare(self, kind: str, known: dict[str, Object], items: list[Object]) -> None:
         current = {item["metadata"]["uid"]: item for item in items}
         for uid in [uid for uid in known if uid not in current]:
-            self._one(kind, known, "DELETED", known[uid])
+            self._apply(kind, known, "DELETED", known[uid])
         for uid, item in current.items():
             if uid not in known:
-                self._one(kind, known, "ADDED", item)
+                self._apply(kind, known, "ADDED", item)
             elif item["metadata"]["resourceVersion"] != known[uid]["metadata"]["resourceVersion"]:
-                self._one(kind, known, "MODIFIED", item)
+                self._apply(kind, known, "MODIFIED", item)
 
-    def _one(self, kind: str, known: dict[str, Object], change: Change, item: Object) -> None:
+    def _apply(self, kind: str, known: dict[str, Object], change: Change, item: Object) -> None:
         uid = item["metadata"]["uid"]
         if change == "DELETED":
             known.pop(uid, None)

@@ -114,7 +114,7 @@ def owners_objects(api: Api) -> Mapping[str, str]:
     """Kind and name of each object in a cluster -> its manifest as its owner wrote it, as JSON.
     Kinds that the cluster itself keeps updating are omitted, and EKS's own objects."""
     return {
-        f"{kind} {_name_in_cluster(item)}": json.dumps(_said(item), sort_keys=True)
+        f"{kind} {_name_in_cluster(item)}": json.dumps(_manifest(item), sort_keys=True)
         for path, kind in _listable(api)
         if kind not in _RESTLESS
         for item in _items(api, path)
@@ -126,7 +126,7 @@ _RESTLESS = ("Event", "Lease", "Node", "CSINode", "Pod", "Endpoints", "EndpointS
              "ControllerRevision", "ReplicaSet")  # fmt: skip
 
 
-def _said(item: Object) -> Object:
+def _manifest(item: Object) -> Object:
     metadata = item["metadata"]
     kept = {key: metadata.get(key) for key in ("labels", "annotations", "uid", "finalizers")}
     rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}

@@ -112,23 +112,23 @@ class Backoff:
     """Groups that failed to grow, and how long each is skipped."""
 
     now: Callable[[], float] = time.monotonic
-    _held: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _backoffs: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Group -> the real backoff in seconds, and the monotonic time at which it ends here."""
     _last: set[str] = field(default_factory=set)
 
     def failed(self, group: str) -> None:
         """Starts a backoff for the group, twice as long as the last one, unless that still runs."""
-        seconds, until = self._held.get(group, (_FIRST_SECONDS / 2, 0.0))
+        seconds, until = self._backoffs.get(group, (_FIRST_SECONDS / 2, 0.0))
         if self.now() >= until:
             seconds = min(2 * seconds, _MOST_SECONDS)
-            self._held[group] = seconds, self.now() + seconds / _FASTER
+            self._backoffs[group] = seconds, self.now() + seconds / _FASTER
 
     def over(self) -> bool:
         """Whether a group's backoff has ended since the last call."""
-        groups = {group for group in self._held if self.holds(group)}
+        groups = {group for group in self._backoffs if self.holds(group)}
         before, self._last = self._last, groups
         return bool(before - groups)
 
     def holds(self, group: str) -> bool:
         """Whether the group is skipped now."""
-        return self.now() < self._held.get(group, (0.0, 0.0))[1]
+        return self.now() < self._backoffs.get(group, (0.0, 0.0))[1]

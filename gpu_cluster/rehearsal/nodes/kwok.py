@@ -64,7 +64,7 @@ class Kwok:
 
 PASSED_OVER_SECONDS = 5.0
 """How long a pod may be bound before KWOK runs it; it usually takes a tenth of that."""
-TOLD = "rehearsal.gpu-cluster/told"
+TOUCHED = "rehearsal.gpu-cluster/told"
 
 
 class PassedOver:
@@ -104,6 +104,6 @@ class PassedOver:
                 bound[name] = now
                 self._api().patch(
                     f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
-                    {"metadata": {"annotations": {TOLD: f"{now:.0f}"}}},
+                    {"metadata": {"annotations": {TOUCHED: f"{now:.0f}"}}},
                 )
         self._bound = bound

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_cluster.components.kube import quantity, selectors
-from gpu_cluster.components.kube.partial import each, get
+from gpu_cluster.components.kube.partial import get, items
 from gpu_cluster.components.kube.requests import requests
 from gpu_cluster.components.kube.taints import keeps_away, tolerated
 from gpu_cluster.rehearsal.control_plane.pods import DRA_DRIVER, GPU, PUBLISHED
@@ -97,11 +97,11 @@ def _has(shape: NodeTemplate, key: str) -> str:
 def _affinity(spec: Mapping[str, Any], shape: NodeTemplate) -> str | None:
     if selectors.affine(spec, shape.labels) is not False:
         return None
-    terms = each(get(spec, *selectors.REQUIRED), "nodeSelectorTerms")
+    terms = items(get(spec, *selectors.REQUIRED), "nodeSelectorTerms")
     failed = [
         [
             expression
-            for expression in each(term, "matchExpressions")
+            for expression in items(term, "matchExpressions")
             if selectors.requirement(expression, shape.labels) is False
         ]
         for term in terms

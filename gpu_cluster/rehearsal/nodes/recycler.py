@@ -27,7 +27,7 @@ class Recycler:
         self._leaving: set[str] = set()
         self._asked: dict[str, float] = {}
         """Node that was cordoned -> since when its pods are asked to leave."""
-        self._held: set[str] = set()
+        self._blocked: set[str] = set()
         """Groups whose next node has a pod that no budget lets go."""
         self._starting: set[str] = set()
         """Groups with a new node that is not ready yet."""
@@ -40,7 +40,7 @@ class Recycler:
             return "done"
         if group in self._starting:
             return "starting"
-        return "held" if group in self._held else "going on"
+        return "held" if group in self._blocked else "going on"
 
     def turn(
         self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]
@@ -128,5 +128,5 @@ class Recycler:
                 if error.status not in _BUSY:
                     raise
                 busy |= error.status == 429 and not group.forced and not (group.surges and waiting)
-        (self._held.add if busy else self._held.discard)(group.name)
+        (self._blocked.add if busy else self._blocked.discard)(group.name)
         return left

@@ -53,7 +53,7 @@ class LostWorker:
         """The newest worker, once its log matches."""
         last = ""
 
-        def said() -> bool:
+        def matches() -> bool:
             nonlocal last
             last = self._newest()
             if not last or last == other_than:
@@ -70,7 +70,7 @@ class LostWorker:
             words = " | ".join(self.logs.get(last, "").strip().splitlines()[-3:])
             return f"{self._view.not_running([last]) if last else self._job}: {words}"
 
-        self._until(said, why, SECONDS)
+        self._until(matches, why, SECONDS)
         return last
 
     def _newest(self) -> str:

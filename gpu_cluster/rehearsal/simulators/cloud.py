@@ -270,14 +270,14 @@ class NodeGroup:
     def in_zone(self, zone: str) -> "NodeGroup":
         """The group with the labels and machines of one of its zones."""
 
-        def there(shape: NodeTemplate) -> NodeTemplate:
+        def zonal(shape: NodeTemplate) -> NodeTemplate:
             return replace(shape, labels={**shape.labels, ZONE: zone})
 
         machines = self.provider_id
         for other in self.zones:
             machines = machines.replace(f"/{other}/", f"/{zone}/")
         return replace(
-            self, template=there(self.template), node=there(self.node), provider_id=machines
+            self, template=zonal(self.template), node=zonal(self.node), provider_id=machines
         )
 
     @property

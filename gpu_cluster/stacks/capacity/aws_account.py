@@ -379,7 +379,7 @@ def unknown(error: Exception, service: str = "") -> Unknown:
         # The message of SignatureDoesNotMatch has many lines.
         reason = " ".join(f"{code} {message}".split())
         if code == "InvalidSubnetID.NotFound":
-            return Unknown(reason=f"no answer: {reason}", said=True)
+            return Unknown(reason=f"no answer: {reason}", explained=True)
         fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
         if denied and service:
             fix = f"; allow {service}:{error.operation_name}"

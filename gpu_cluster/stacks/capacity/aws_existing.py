@@ -41,7 +41,7 @@ def cluster_findings(
     try:
         cluster = eks.describe_cluster(name=args.existing)["cluster"]
     except eks.exceptions.ResourceNotFoundException:
-        return list(_each("cluster.existing", "eks", _missing(eks, settings.own, args.existing)))
+        return list(_judged("cluster.existing", "eks", _missing(eks, settings.own, args.existing)))
     except Exception as error:
         return [_unknown("cluster.existing", "eks", error)]
     vpc, name = cluster["resourcesVpcConfig"], args.existing
@@ -61,7 +61,7 @@ def cluster_findings(
     if _mode(cluster) == "API" and (teams := _teams(settings)):
         keys = ", ".join(dict.fromkeys(teams.values()))
         checks.append((keys, "eks", _members(eks, teams, name)))
-    found = [finding for check in checks for finding in _each(*check)]
+    found = [finding for check in checks for finding in _judged(*check)]
     if settings.training_jobs or settings.running["services"]:
         found += _policies(eks, args)
     return found
@@ -92,7 +92,7 @@ def _policies(eks: Any, args: EksExistingClusterArgs) -> Iterator[Finding]:
         )
 
 
-def _each(about: str, service: str, lines: Iterator[str | Finding]) -> Iterator[Finding]:
+def _judged(about: str, service: str, lines: Iterator[str | Finding]) -> Iterator[Finding]:
     """A finding for each line that is not one yet, which starts with the key, and one about `about`
     if AWS refuses a call of `service`."""
     try:

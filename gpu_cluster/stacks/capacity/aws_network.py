@@ -137,7 +137,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             for name, cpu in cluster.cpu_pools.items()
         ),
     ]
-    taken = _held(ec2, cluster.name)
+    taken = _used_addresses(ec2, cluster.name)
     demands = []
     for name, types, most, waiting, places in groups:
         known = [row for kind in types if (row := catalog.instance_type(kind)) is not None]
@@ -158,7 +158,7 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
             return
 
 
-def _held(ec2: Any, cluster: str) -> dict[str, int]:
+def _used_addresses(ec2: Any, cluster: str) -> dict[str, int]:
     """Subnet -> addresses that existing nodes of this cluster use in it."""
     found: dict[str, int] = {}
     for instance in nodes_of(ec2, cluster):

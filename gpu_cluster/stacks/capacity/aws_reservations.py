@@ -10,7 +10,7 @@ from gpu_cluster.components.eks.reservation import is_group
 from gpu_cluster.components.scalers import Scaler
 from gpu_cluster.components.schema.outputs import text
 from gpu_cluster.stacks.capacity.aws_account import code_of, listed, unknown, zones_of
-from gpu_cluster.stacks.capacity.reserved import Held, Reserved, State, Wanted
+from gpu_cluster.stacks.capacity.reserved import CloudReservation, Reserved, State, Wanted
 
 _STATES: Mapping[str, State] = {
     "active": "active",
@@ -62,11 +62,11 @@ def reserved(ec2: Any, groups: Any, item: Wanted, own: Iterable[Mapping[str, Any
         rows = ec2.describe_capacity_reservations(**by_id)["CapacityReservations"] if names else []
     except Exception as error:
         if code_of(error) in _NOT_THERE:
-            return Reserved(wanted=item, held=(), hint=hint)
-        return Reserved(wanted=item, held=unknown(error), hint=hint)
+            return Reserved(wanted=item, reservations=(), hint=hint)
+        return Reserved(wanted=item, reservations=unknown(error), hint=hint)
     taken = [instance.get("CapacityReservationId") for instance in own]
-    reservations = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
-    return Reserved(wanted=replace(item, zones=zones), held=reservations, hint=hint)
+    reservations = tuple(_described(row, taken.count(row["CapacityReservationId"])) for row in rows)
+    return Reserved(wanted=replace(item, zones=zones), reservations=reservations, hint=hint)
 
 
 def unused(
@@ -122,9 +122,9 @@ def _members(groups: Any, reservation: str) -> list[str]:
     return [arn.rpartition("/")[2] for arn in arns if ":capacity-reservation/" in arn]
 
 
-def _held(row: Mapping[str, Any], own: int) -> Held:
+def _described(row: Mapping[str, Any], own: int) -> CloudReservation:
     state_name = str(row["State"])
-    return Held(
+    return CloudReservation(
         name=row["CapacityReservationId"],
         type=row["InstanceType"],
         zone=row.get("AvailabilityZone", ""),
@@ -133,7 +133,7 @@ def _held(row: Mapping[str, Any], own: int) -> Held:
         free=row["AvailableInstanceCount"],
         own=own,
         state=_STATES.get(state_name, "over"),
-        said=state_name,
+        state_name=state_name,
         kind=_KINDS.get(row.get("ReservationType", "default"), "reservation"),
         start=row.get("StartDate"),
         end=row.get("EndDate"),

@@ -17,7 +17,7 @@ from gpu_cluster.stacks.capacity import advice
 from gpu_cluster.stacks.capacity import reserved as reservations
 from gpu_cluster.stacks.capacity.google_advice import GoogleAdvice
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
-from gpu_cluster.stacks.capacity.google_reservations import held, own_nodes, specific
+from gpu_cluster.stacks.capacity.google_reservations import described, own_nodes, specific
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.verdict import Known, Need, Unit, Unknown
 from gpu_cluster.stacks.table import amount
@@ -261,13 +261,13 @@ class GoogleQuotas:
         reservations_found = self._api.aggregated(owner, "reservations", f"name={path.name}")
         nodes = self._nodes(cluster)
         if isinstance(reservations_found, Unknown):
-            return reservations.Reserved(wanted=wanted, held=reservations_found)
+            return reservations.Reserved(wanted=wanted, reservations=reservations_found)
         own = [] if isinstance(nodes, Unknown) else nodes
         rows = [
-            held(reservation, zone, own_nodes(wanted.reservation, zone, own), self._project, owner)
-            for zone, reservation in reservations_found
+            described(row, zone, own_nodes(wanted.reservation, zone, own), self._project, owner)
+            for zone, row in reservations_found
         ]
-        return reservations.Reserved(wanted=wanted, held=tuple(rows))
+        return reservations.Reserved(wanted=wanted, reservations=tuple(rows))
 
     def _nodes(self, cluster: str) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
         condition = f"labels.{_CLUSTER_LABEL}={cluster}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpu_cluster.components.catalog import gke as catalog
 from gpu_cluster.components.gke.reservation import parse_reservation
-from gpu_cluster.stacks.capacity.reserved import Held, State
+from gpu_cluster.stacks.capacity.reserved import CloudReservation, State
 
 _STATES: Mapping[str, State] = {"READY": "active", "CREATING": "later", "UPDATING": "active"}
 
@@ -18,7 +18,9 @@ def machine(machine_type: str, accelerator: str, count: int) -> str:
     return machine_type if built_in else f"{machine_type} with {count} {accelerator}"
 
 
-def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) -> Held:
+def described(
+    row: Mapping[str, Any], zone: str, own: int, project: str, owner: str
+) -> CloudReservation:
     """The share of `project` in a reservation of the project `owner`; `own`: machines in it that
     are its own nodes."""
     sku = row.get("specificReservation", {})
@@ -32,7 +34,7 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
     total = int(sku.get("count", 0))
     state_name = str(row.get("status", "unknown"))
     end = row.get("deleteAtTime")
-    return Held(
+    return CloudReservation(
         name=str(row["name"])
         if owner == project
         else f"projects/{owner}/reservations/{row['name']}",
@@ -42,7 +44,7 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
         free=max(total - int(sku.get("inUseCount", 0)), 0),
         own=own,
         state=_STATES.get(state_name, "over"),
-        said=state_name,
+        state_name=state_name,
         end=datetime.fromisoformat(end) if isinstance(end, str) else None,
         refusal=_refusal(row, project, owner),
     )

@@ -100,6 +100,6 @@ def offers_text(offers: Sequence[Offer], once: str = "") -> str:
         for offer in offers
         if offer.word != "offered"
         and not (once and offer.reason == once)
-        and not (isinstance(offer.zones, Unknown) and offer.zones.said)
+        and not (isinstance(offer.zones, Unknown) and offer.zones.explained)
     ]
     return "\n".join(parts)

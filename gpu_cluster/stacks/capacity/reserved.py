@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class CloudReservation:
     """A reservation as the cloud describes it."""
 
     name: str
@@ -47,7 +47,7 @@ class Held:
     own: int = 0
     """The number of its machines that are this stack's nodes."""
     state: State
-    said: str
+    state_name: str
     """The cloud's own name for the state."""
     kind: str = "reservation"
     """The `capacityType` for which it can be used."""
@@ -70,7 +70,7 @@ class Reserved:
     """The reservation that a pool needs, and the cloud's answer."""
 
     wanted: Wanted
-    held: tuple[Held, ...] | Unknown
+    reservations: tuple[CloudReservation, ...] | Unknown
     """Empty if none has this name; several for a group, or for one name in many zones."""
     hint: str = ""
     """The command that lists reservations."""
@@ -87,22 +87,22 @@ class Reserved:
     @property
     def free(self) -> int:
         """The number of machines that the pool could get now."""
-        found = () if isinstance(self.held, Unknown) else self.held
+        found = () if isinstance(self.reservations, Unknown) else self.reservations
         return sum(row.free for row in found if row.state == "active" and not self._unfit(row))
 
     @property
     def _judged(self) -> tuple[Word, str]:
-        if isinstance(self.held, Unknown):
-            return "unknown", self.held.reason
+        if isinstance(self.reservations, Unknown):
+            return "unknown", self.reservations.reason
         need = self.wanted
-        if not self.held:
+        if not self.reservations:
             hint = f"; {self.hint}" if self.hint else ""
             return "wrong", (
                 f"{need.reservation} does not exist, or is not visible to this account{hint}"
             )
-        fitting = [reservation for reservation in self.held if not self._unfit(reservation)]
+        fitting = [reservation for reservation in self.reservations if not self._unfit(reservation)]
         if not fitting:
-            return "wrong", "; ".join(self._unfit(reservation) for reservation in self.held)
+            return "wrong", "; ".join(self._unfit(reservation) for reservation in self.reservations)
         here = [reservation.zone for reservation in fitting]
         if lacking := [zone for zone in need.zones if need.each_zone and zone not in here]:
             return "wrong", (
@@ -111,7 +111,7 @@ class Reserved:
             )
         return self._counted(fitting)
 
-    def _counted(self, fitting: Sequence[Held]) -> tuple[Word, str]:
+    def _counted(self, fitting: Sequence[CloudReservation]) -> tuple[Word, str]:
         total, nodes = sum(reservation.total for reservation in fitting), self.wanted.nodes
         if total < nodes:
             return "too little", (
@@ -119,7 +119,7 @@ class Reserved:
                 "to that, or extend the reservation"
             )
         if waiting := [reservation for reservation in fitting if reservation.state == "later"]:
-            return "later", f"{waiting[0].name} is {waiting[0].said}: {waiting[0].window}"
+            return "later", f"{waiting[0].name} is {waiting[0].state_name}: {waiting[0].window}"
         free = sum(reservation.free + reservation.own for reservation in fitting)
         if free < nodes:
             return "too little", (
@@ -128,7 +128,7 @@ class Reserved:
             )
         return "enough", ""
 
-    def _unfit(self, row: Held) -> str:
+    def _unfit(self, row: CloudReservation) -> str:
         """Why the pool cannot use it."""
         need = self.wanted
         if row.refusal:
@@ -145,22 +145,24 @@ class Reserved:
             )
         if row.state == "over":
             when = f" since {advice.time_text(row.end)}" if row.end else ""
-            return f"{row.name} is {row.said}{when}; " + (self.hint or "name an active one")
+            return f"{row.name} is {row.state_name}{when}; " + (self.hint or "name an active one")
         return ""
 
     def document(self) -> dict[str, Any]:
-        found = () if isinstance(self.held, Unknown) else self.held
+        found = () if isinstance(self.reservations, Unknown) else self.reservations
         return {
             "pool": self.wanted.pool,
             "reservation": self.wanted.reservation,
             "need": self.wanted.nodes,
-            "found": None if isinstance(self.held, Unknown) else [_document(row) for row in found],
+            "found": None
+            if isinstance(self.reservations, Unknown)
+            else [_document(row) for row in found],
             "verdict": self.word,
             "reason": self.reason,
         }
 
 
-def _document(reservation: Held) -> dict[str, Any]:
+def _document(reservation: CloudReservation) -> dict[str, Any]:
     return {
         "name": reservation.name,
         "capacityType": reservation.kind,
@@ -170,7 +172,7 @@ def _document(reservation: Held) -> dict[str, Any]:
         "total": reservation.total,
         "free": reservation.free,
         "ownUse": reservation.own,
-        "state": reservation.said,
+        "state": reservation.state_name,
         "start": reservation.start and reservation.start.isoformat(),
         "end": reservation.end and reservation.end.isoformat(),
     }
@@ -187,8 +189,8 @@ def missing(reserved: Sequence[Reserved]) -> list[advice.Wanted]:
             nodes=max(result.wanted.nodes, 1),
         )
         for result in reserved
-        if not isinstance(result.held, Unknown)
-        and all(reservation.state == "over" for reservation in result.held)
+        if not isinstance(result.reservations, Unknown)
+        and all(reservation.state == "over" for reservation in result.reservations)
     ]
 
 
@@ -205,17 +207,17 @@ def reserved_text(reserved: Sequence[Reserved], once: str = "") -> str:
         for result in reserved
         if result.reason
         and not (once and result.reason == once)
-        and not (isinstance(result.held, Unknown) and result.held.said)
+        and not (isinstance(result.reservations, Unknown) and result.reservations.explained)
     ]
     return "\n".join(parts)
 
 
 def _rows(result: Reserved) -> list[list[Any]]:
     need = result.wanted
-    if isinstance(result.held, Unknown) or not result.held:
+    if isinstance(result.reservations, Unknown) or not result.reservations:
         return [[need.pool, need.reservation, "-", "-", need.nodes, "-", "-", result.word]]
     return [
         [need.pool, row.name, row.type, row.zone, need.nodes,
-         f"{row.free} of {row.total}", row.window or row.said, result.word]
-        for row in result.held
+         f"{row.free} of {row.total}", row.window or row.state_name, result.word]
+        for row in result.reservations
     ]  # fmt: skip

@@ -52,7 +52,7 @@ class Unknown:
     """The cloud did not answer, or not with a number."""
 
     reason: str
-    said: bool = False
+    explained: bool = False
     """Whether a finding explains it in full, so that it is not repeated for each pool."""
 
 

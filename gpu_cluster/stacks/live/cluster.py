@@ -181,7 +181,7 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
     except kubernetes.client.ApiException as error:
         if error.status == 403:
             raise Denied(
-                f"the cluster returned not allowed to look: HTTP 403 {error.reason}{_said(error)}"
+                f"the cluster returned not allowed to look: HTTP 403 {error.reason}{_reason(error)}"
             ) from None
         denied = "not allowed to look: " if error.status == 401 else ""
         raise (Missing if error.status == 404 else CheckError)(
@@ -192,7 +192,7 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
     return body
 
 
-def _said(error: Any) -> str:
+def _reason(error: Any) -> str:
     """What the API server says about the missing permission."""
     try:
         return f": {_line(json.loads(error.body)['message'])}"

@@ -26,8 +26,8 @@ class Column:
     """The key in the JSON; empty if the resource's own name is the key."""
     of: Callable[[GpuNode, str], object]
     """Returns the value for a node and a resource on it."""
-    each: bool = False
-    """Whether each resource has its own value."""
+    varies: bool = False
+    """Whether the value differs between the resources of a node."""
 
 
 COLUMNS = (
@@ -36,11 +36,11 @@ COLUMNS = (
     Column("POOL", "pool", lambda node, _: node.pool),
     Column("", "launchedBy", lambda node, _: node.launched_by),
     Column("MODEL", "model", lambda node, _: node.model),
-    Column("RESOURCE", "", lambda _, resource: resource, each=True),
-    Column("CAPACITY", "capacity", lambda node, name: node.resources[name][0], each=True),
-    Column("ALLOCATABLE", "allocatable", lambda node, name: node.resources[name][1], each=True),
-    Column("REQUESTED", "requested", lambda node, name: node.resources[name][2], each=True),
-    Column("FREE", "free", lambda node, name: _free(*node.resources[name]), each=True),
+    Column("RESOURCE", "", lambda _, resource: resource, varies=True),
+    Column("CAPACITY", "capacity", lambda node, name: node.resources[name][0], varies=True),
+    Column("ALLOCATABLE", "allocatable", lambda node, name: node.resources[name][1], varies=True),
+    Column("REQUESTED", "requested", lambda node, name: node.resources[name][2], varies=True),
+    Column("FREE", "free", lambda node, name: _free(*node.resources[name]), varies=True),
     Column("DRIVER", "driver", lambda node, _: node.driver),
     Column("PLUGIN", "plugin", lambda node, _: node.plugin),
     Column("STATE", "state", lambda node, _: node.state),
@@ -96,7 +96,7 @@ def survey_text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
         return "the cluster has no nodes now"
     shown = [column for column in COLUMNS if column.title]
     cells = [
-        [column.of(row, resource) if resource or not column.each else None for column in shown]
+        [column.of(row, resource) if resource or not column.varies else None for column in shown]
         for row in rows
         for resource in row.resources or [""]
     ]
@@ -107,10 +107,12 @@ def survey_text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
 
 def _document(row: GpuNode) -> dict[str, Any]:
     resources = {
-        name: {column.key: column.of(row, name) for column in COLUMNS if column.each and column.key}
+        name: {
+            column.key: column.of(row, name) for column in COLUMNS if column.varies and column.key
+        }
         for name in row.resources
     }
-    node_values = {column.key: column.of(row, "") for column in COLUMNS if not column.each}
+    node_values = {column.key: column.of(row, "") for column in COLUMNS if not column.varies}
     return {**node_values, "resources": resources}
 
 

@@ -113,7 +113,7 @@ class _OwnAccount:
         """Accounts in the state's own ARNs; empty for a stack without resources yet."""
         self._clouds = clouds
         self._log = log
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def _aws(self, region: str) -> Aws:
         aws = self._clouds.aws(region)
@@ -124,8 +124,8 @@ class _OwnAccount:
                 f"{', '.join(sorted(self.accounts))}; sign in to that account, or correct "
                 "aws:profile or aws:assumeRoles"
             )
-        if arn not in self._said:
-            self._said.add(arn)
+        if arn not in self._logged:
+            self._logged.add(arn)
             self._log(f"querying AWS as {arn}")
         return aws
 

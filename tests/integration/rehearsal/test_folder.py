@@ -197,7 +197,7 @@ def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             str(refused.value),
         )
         assert first.poll() is None
-        assert lock.held(folder)
+        assert lock.is_running(folder)
 
 
 def test_one_that_is_not_kept_ends_by_itself(

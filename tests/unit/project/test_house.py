@@ -61,18 +61,20 @@ EMPTY_WORDS = {"one", "each", "said", "told", "held", "there"}
 
 
 def test_a_variable_has_the_name_of_what_it_is() -> None:
-    """The program of the acceptance test keeps its names: it ships in a ConfigMap."""
+    """So have functions, classes' fields and attributes. The program of the acceptance test keeps
+    its names: it ships in a ConfigMap."""
     found = []
     for path in (path for path in sources() if "acceptance_program" not in path.parts):
-        nodes = [*ast.walk(ast.parse(path.read_text()))]
-        fields = {id(node.target) for node in nodes if isinstance(node, ast.AnnAssign)}
-        found += [
-            f"{path}:{node.lineno}"
-            for node in nodes
-            if (isinstance(node, ast.arg) and node.arg in EMPTY_WORDS)
-            or (isinstance(node, ast.Name) and node.id in EMPTY_WORDS
-                and isinstance(node.ctx, ast.Store) and id(node) not in fields)
-        ]  # fmt: skip
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case (
+                    ast.arg(arg=name)
+                    | ast.FunctionDef(name=name)
+                    | ast.ClassDef(name=name)
+                    | ast.Name(id=name, ctx=ast.Store())
+                    | ast.Attribute(attr=name, ctx=ast.Store())
+                ) if name.lower().strip("_") in EMPTY_WORDS:
+                    found.append(f"{path}:{node.lineno} {name}")
     assert found == []
 
 

@@ -258,6 +258,6 @@ def test_a_part_that_breaks_is_a_row_of_the_table(
 
     monkeypatch.setattr(workers, "FaultRunner", broken)
     part = Part(stack="dev", work=work)  # type: ignore[arg-type]
-    result = workers.one(part, tmp_path, time.monotonic() + 60)
+    result = workers.run_part(part, tmp_path, time.monotonic() + 60)
     assert [one.lost for one in result.fault_results] == [("KeyError: 'checkpoint'",)]
     assert len(summary([result])) == 1

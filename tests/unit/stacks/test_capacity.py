@@ -40,7 +40,7 @@ from gpu_cluster.stacks.capacity import stack_capacity as quota
 from gpu_cluster.stacks.capacity.google_api import GoogleApi
 from gpu_cluster.stacks.capacity.offers import Offer, Wanted
 from gpu_cluster.stacks.capacity.questions import simulator
-from gpu_cluster.stacks.capacity.reserved import Held, Reserved
+from gpu_cluster.stacks.capacity.reserved import CloudReservation, Reserved
 from gpu_cluster.stacks.capacity.verdict import (
     Known,
     Need,
@@ -322,8 +322,10 @@ def test_what_the_cloud_does_not_say_is_no_lack_of_room(
     assert line == f"pool l4: according to quotas and reservations, {says}"
 
 
-_HELD = Held(name="cr-0123456789abcdef0", type="g6.xlarge", zone="us-east-1a", total=1, free=1,
-             state="active", said="active")  # fmt: skip
+_HELD = CloudReservation(
+    name="cr-0123456789abcdef0", type="g6.xlarge", zone="us-east-1a", total=1, free=1,
+    state="active", state_name="active",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ _HELD = Held(name="cr-0123456789abcdef0", type="g6.xlarge", zone="us-east-1a", t
         ({"zone": "us-east-1b"}, "on-demand",
          "cr-0123456789abcdef0 is in us-east-1b, and the pool in us-east-1a; set zones to the "
          "reservation's zone"),
-        ({"state": "over", "said": "expired"}, "on-demand",
+        ({"state": "over", "state_name": "expired"}, "on-demand",
          "cr-0123456789abcdef0 is expired; name an active one"),
     ],
 )  # fmt: skip
@@ -358,7 +360,7 @@ def test_capacity_says_which_choice_would_be_taken_on_eks(
               "L-DB2E81BA G/VT on demand": Known(limit=8, use=4)}  # fmt: skip
     cloud = Mock(
         answer=lambda need: quotas[need.quota],
-        reserved=lambda one, cluster: Reserved(wanted=one, held=(replace(_HELD, **held),)),
+        reserved=lambda one, cluster: Reserved(wanted=one, reservations=(replace(_HELD, **held),)),
     )
     need = partial(aws_quota.one_node, region="us-east-1")
     assert choice(pools, cloud, need, [wanted]) == (
@@ -616,7 +618,7 @@ def test_what_a_finding_says_in_full_is_not_said_for_each_pool() -> None:
     wanted = Wanted(pool="p", types=("x",), region="us-east-1", zones=("subnet-1",))
     for said in (True, False):
         text = offers.offers_text(
-            [Offer(wanted=wanted, zones=Unknown(reason="no subnet", said=said))]
+            [Offer(wanted=wanted, zones=Unknown(reason="no subnet", explained=said))]
         )
         assert ("pool p: unknown: no subnet" in text) is not said
 

@@ -96,7 +96,7 @@ class Rowed(Handler):
     def _path(self, operation: str, name: str, step: Update | None = None) -> list[str] | None:
         """Where the request of an operation has an input: member names from the outermost in. For
         an input of which the row names only parts, that of the first part."""
-        if step and step.each and name not in step.each:
+        if step and step.one_by_one and name not in step.one_by_one:
             return None
         shape = self.shape(operation)
         for names in (step.names if step else {}, self.row.names):
@@ -421,7 +421,7 @@ class Rowed(Handler):
             request = self.address(step.call, identity, new, step.by)
             self.call(step.call, self.body(request, step.call, inputs, step))
 
-        if step.each:
+        if step.one_by_one:
             for name in differ:
                 send({name: new.get(name)})
         elif step.undo and not any(new.get(name) for name in takes):

@@ -73,7 +73,7 @@ def types() -> frozenset[str]:
     """The tokens of all resource types that have rules."""
     names = FILES.values()
     tokens = {
-        token for name in names for token, row in read_facts(f"rows/{name}").items() if _told(row)
+        token for name in names for token, row in read_facts(f"rows/{name}").items() if _rules(row)
     }
     return frozenset(tokens.union(*map(_generated, names)))
 
@@ -101,11 +101,11 @@ def overrides(token: str) -> Iterator[Mapping[str, Any]]:
     name = FILES[token.partition(":")[0]]
     for group in read_facts("overrides").get(name, ()):
         yield checked(f"gpu_cluster/clouds/overrides.yaml: {token}", group["types"].get(token, {}))
-    row = _told(read_facts(f"rows/{name}").get(token, {}))
+    row = _rules(read_facts(f"rows/{name}").get(token, {}))
     yield checked(f"gpu_cluster/clouds/rows/{name}.yaml: {token}: provider", row)
 
 
-def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _rules(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The provider rules in a row, in the format of `gpu_cluster/clouds/overrides.yaml`."""
     provider: Mapping[str, Any] = row.get("provider", {})
     return {word: provider[word] for word in provider if word not in ("why", "source", "read")}

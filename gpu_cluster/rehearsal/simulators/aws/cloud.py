@@ -182,7 +182,10 @@ class AwsCloud:
         row, image = instance(account, given["instanceTypes"][0]), given["amiType"]
         least, most = bounds(account, group)
         stay, node = kept(account, group), nodes.node(account, group)
-        cluster, asg = account.clusters[group.cluster], eks.held(account, group.scaling_group)
+        cluster, asg = (
+            account.clusters[group.cluster],
+            eks.asg_of(account, group.scaling_group),
+        )
         node = node.without(taints_taken_off(account, cluster))
         return NodeGroup(
             name=name,

@@ -41,7 +41,7 @@ def group_of(account: Account, params: Params) -> Group:
     return found(groups, name, f"No node group found for name: {name}.")
 
 
-def held(account: Account, name: str) -> Any:
+def asg_of(account: Account, name: str) -> Any:
     """moto's Auto Scaling group; raises Refusal if it does not exist."""
     groups = account.backend("autoscaling").autoscaling_groups
     if name not in groups:
@@ -51,18 +51,18 @@ def held(account: Account, name: str) -> Any:
 
 def group_tags(account: Account, name: str) -> dict[str, str]:
     """The group's tags, as Cluster Autoscaler reads them."""
-    return {tag["Key"]: tag["Value"] for tag in held(account, name).tags}
+    return {tag["Key"]: tag["Value"] for tag in asg_of(account, name).tags}
 
 
 def bounds(account: Account, group: Group) -> tuple[int, int]:
     """The group's minimum and maximum number of nodes, according to the Auto Scaling API."""
-    row = held(account, group.scaling_group)
+    row = asg_of(account, group.scaling_group)
     return row.min_size, row.max_size
 
 
 def running(account: Account, group: Group) -> list[Any]:
     """The instances of a node group."""
-    return [state.instance for state in held(account, group.scaling_group).instance_states]
+    return [state.instance for state in asg_of(account, group.scaling_group).instance_states]
 
 
 def warm_instances(asg: Any) -> list[Any]:
@@ -73,7 +73,7 @@ def warm_instances(asg: Any) -> list[Any]:
 
 def warm_running(account: Account, group: Group) -> list[Any]:
     """Those of a node group's warm instances that run, and count as running ones do."""
-    warm = warm_instances(held(account, group.scaling_group))
+    warm = warm_instances(asg_of(account, group.scaling_group))
     return [instance for instance in warm if instance.state not in NOT_RUNNING]
 
 

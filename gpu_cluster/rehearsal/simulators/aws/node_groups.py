@@ -17,11 +17,11 @@ from gpu_cluster.rehearsal.simulators.aws.disk_keys import why_no_disks
 from gpu_cluster.rehearsal.simulators.aws.disk_snapshots import disks_refusal
 from gpu_cluster.rehearsal.simulators.aws.eks import (
     NODE_ENTRY,
+    asg_of,
     begun,
     cluster_of,
     entry_row,
     group_of,
-    held,
     issue,
     kept,
     now,
@@ -117,7 +117,7 @@ def _end_creation(account: Account, group: Group, wrong: Row | None) -> None:
         return
     group.row["status"] = "ACTIVE"
     resize(account, group, group.row["scalingConfig"]["desiredSize"])
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     configure(account, asg, group.row.get("warmPoolConfig"))
 
 
@@ -177,7 +177,7 @@ def _shown(account: Account, group: Group) -> Row:
     """The group's row in the API: its size is the Auto Scaling group's, once that has nodes."""
     row = dict(group.row)
     if row["status"] not in _STARTING:
-        desired = held(account, group.scaling_group).desired_capacity
+        desired = asg_of(account, group.scaling_group).desired_capacity
         row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
     if "ImageId" in group.data:
         del row["version"], row["releaseVersion"]
@@ -228,11 +228,11 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
     row.pop("warmPoolConfig", None)
     row |= {key: new[key] for key in ("warmPoolConfig",) if key in new}
     if "scalingConfig" in params:
-        asg = held(account, group.scaling_group)
+        asg = asg_of(account, group.scaling_group)
         asg.min_size, asg.max_size = scaling["minSize"], scaling["maxSize"]
         resize(account, group, nodes)
     if "warmPoolConfig" in params:
-        configure(account, held(account, group.scaling_group), row.get("warmPoolConfig"))
+        configure(account, asg_of(account, group.scaling_group), row.get("warmPoolConfig"))
     name = params["nodegroupName"]
     return begun(cluster, "ConfigUpdate", {}, nodegroupName=name)
 
@@ -267,7 +267,7 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
         group.updates += 1
         group.revision = group.updates
         # The warm ones booted what was there before.
-        asg = held(account, group.scaling_group)
+        asg = asg_of(account, group.scaling_group)
         configure(account, asg, None)
         configure(account, asg, old.get("warmPoolConfig"))
     group.given, group.data, group.forced = given, data, bool(params.get("force"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpu_cluster.rehearsal.simulators.aws.account import Account
-from gpu_cluster.rehearsal.simulators.aws.eks import group_tags, held, identified_at
+from gpu_cluster.rehearsal.simulators.aws.eks import asg_of, group_tags, identified_at
 from gpu_cluster.rehearsal.simulators.aws.evaluation import UnsimulatedConditionError, allowed
 from gpu_cluster.rehearsal.simulators.aws.roles import policies, role_name
 from gpu_cluster.rehearsal.simulators.aws.rows import Group
@@ -70,7 +70,7 @@ def _may_not(
     scoped: Sequence[str] = (),
 ) -> str:
     """Those of the actions, on all resources and on the group, that its role does not allow."""
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     pod = scaler.namespace, scaler.service_account
     association = account.clusters[group.cluster].association(*pod)
     assert association is not None

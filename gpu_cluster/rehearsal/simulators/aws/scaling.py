@@ -16,8 +16,8 @@ from gpu_cluster.rehearsal.simulators.aws import warm_pools
 from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation, page, rule
 from gpu_cluster.rehearsal.simulators.aws.eks import (
+    asg_of,
     group_tags,
-    held,
     running,
     subnets,
     warm_instances,
@@ -112,19 +112,19 @@ def make_group(
 
 def drop_group(account: Account, group: Group) -> None:
     """Deletes the group with its tags, its instances, warm ones too, and its launch template."""
-    warm_pools.configure(account, held(account, group.scaling_group), None)
+    warm_pools.configure(account, asg_of(account, group.scaling_group), None)
     account.backend("autoscaling").delete_auto_scaling_group(group.scaling_group)
     account.backend("ec2").delete_launch_template(group.template, None)
 
 
 def resize(account: Account, group: Group, nodes: int) -> None:
     """Sets a node group's desired capacity to `nodes`."""
-    held(account, group.scaling_group).set_desired_capacity(nodes)
+    asg_of(account, group.scaling_group).set_desired_capacity(nodes)
 
 
 def set_elastic(account: Account, group: Group, nodes: int) -> None:
     """Changes the number of instances of the rehearsal's autoscaler to `nodes`."""
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     own = [state for state in asg.instance_states if state.instance.id in group.elastic]
     while len(own) > nodes:
         _end(account, asg, own.pop())
@@ -135,14 +135,14 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
 
 def surge(account: Account, group: Group, nodes: int) -> None:
     """Starts this many more instances than the group's size, also above its maximum."""
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     group.surging, asg.max_size = nodes, asg.max_size + nodes
     asg.set_desired_capacity(len(asg.instance_states) + nodes)
 
 
 def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
     """Ends as many of these as the group still has above its size."""
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     ids = {state.instance.id for state in asg.instance_states}
     for instance in [identity for identity in instances if identity in ids][: group.surging]:
         asg.max_size -= 1
@@ -152,7 +152,7 @@ def end_surge(account: Account, group: Group, instances: Iterable[str]) -> None:
 
 def end_instance(account: Account, group: Group, instance: str) -> None:
     """Ends one instance of a node group without replacing it."""
-    asg = held(account, group.scaling_group)
+    asg = asg_of(account, group.scaling_group)
     _end(account, asg, next(row for row in asg.instance_states if row.instance.id == instance))
     asg.set_desired_capacity(len(asg.instance_states))
 
@@ -264,7 +264,7 @@ def describe_scaling_activities(account: Account, params: Params) -> dict[str, A
     """The latest activities first, of one group or of all."""
     groups = account.backend("autoscaling").autoscaling_groups
     if name := params.get("AutoScalingGroupName"):
-        held(account, name)
+        asg_of(account, name)
     rows = [
         row
         for group in groups.values()
@@ -277,7 +277,10 @@ def describe_scaling_activities(account: Account, params: Params) -> dict[str, A
 @rule("autoscaling", "SetDesiredCapacity", "UpdateAutoScalingGroup")
 def check_size(account: Account, params: Params) -> None:
     """Refuses a capacity outside the bounds, and bounds whose minimum is above the maximum."""
-    group, wanted = held(account, params["AutoScalingGroupName"]), params.get("DesiredCapacity")
+    group, wanted = (
+        asg_of(account, params["AutoScalingGroupName"]),
+        params.get("DesiredCapacity"),
+    )
     least, most = params.get("MinSize", group.min_size), params.get("MaxSize", group.max_size)
     if least > most:
         raise Refusal(

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpu_cluster.rehearsal.simulators.aws.account import Account
 from gpu_cluster.rehearsal.simulators.aws.api import Params, operation, page, rule
-from gpu_cluster.rehearsal.simulators.aws.eks import held, warm_instances
+from gpu_cluster.rehearsal.simulators.aws.eks import asg_of, warm_instances
 from gpu_cluster.rehearsal.simulators.aws.refusal import Refusal
 
 _STATES = {"STOPPED": "Stopped", "RUNNING": "Running", "HIBERNATED": "Hibernated"}
@@ -85,7 +85,7 @@ def reuses(asg: Any) -> bool:
 @rule("autoscaling", "PutWarmPool")
 def check_and_fill(account: Account, params: Params) -> Iterator[None]:
     """Refused: a group of Spot instances."""
-    asg = held(account, params["AutoScalingGroupName"])
+    asg = asg_of(account, params["AutoScalingGroupName"])
     if any(
         group.scaling_group == asg.name and group.row["capacityType"] == "SPOT"
         for group in account.groups.values()
@@ -102,14 +102,14 @@ SPOT = "You can't add a warm pool to an Auto Scaling group that requests Spot In
 def empty(account: Account, params: Params) -> Iterator[None]:
     """Its instances are terminated."""
     yield
-    asg = held(account, params["AutoScalingGroupName"])
+    asg = asg_of(account, params["AutoScalingGroupName"])
     asg.set_desired_capacity(asg.desired_capacity)
 
 
 @operation("autoscaling", "DescribeWarmPool")
 def describe_warm_pool(account: Account, params: Params) -> dict[str, Any]:
     """The configuration, if there is a pool, and its instances."""
-    asg = held(account, params["AutoScalingGroupName"])
+    asg = asg_of(account, params["AutoScalingGroupName"])
     pool = asg.warm_pool
     rows = [
         {

@@ -93,7 +93,7 @@ class GoogleCloud(CloudState):
         self._pod_networks: Mapping[str, PodNetwork] = {}
         if existing.networks is not None:
             lay_out(self, existing.networks)
-        self._before = set(self._held())
+        self._before = set(self._listed())
         """The cloud's resources before the stack."""
         self._states_before: Mapping[str, str] = {}
         """The states of those resources, if another owner's cluster is among them."""
@@ -329,19 +329,19 @@ class GoogleCloud(CloudState):
         and what existed before and has been deleted."""
         with self.lock:
             as_it_is = states(self) if self._states_before else {}
-            return not_as_before(self._before, set(self._held()), self._states_before, as_it_is)
+            return not_as_before(self._before, set(self._listed()), self._states_before, as_it_is)
 
     def open(self, cluster: GkeCluster) -> None:
         """Creates a cluster that exists before the stack, and returns when it is up."""
         existing_cluster.lay_out(self, cluster)
         with self.lock:
-            self._before, self._states_before = set(self._held()), states(self)
+            self._before, self._states_before = set(self._listed()), states(self)
 
-    def _held(self) -> Iterator[str]:
+    def _listed(self) -> Iterator[str]:
         for resource in self.resources.values():
             if resource.token not in _NOT_HELD:
                 yield f"{resource.display_name} {resource.identity}"
-        yield from policies.held(self)
+        yield from policies.binding_lines(self)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""

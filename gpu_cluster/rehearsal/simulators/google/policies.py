@@ -79,7 +79,7 @@ def forget_account(cloud: CloudState, email: str, number: str) -> None:
 _OWNERS = {"/serviceAccounts/": " of a service account", "/b/": " of a bucket"}
 
 
-def held(cloud: CloudState) -> Iterator[str]:
+def binding_lines(cloud: CloudState) -> Iterator[str]:
     """One line for each role of each member."""
     for name, policy in cloud.policies.items():
         word = "IAM binding" + next((of for part, of in _OWNERS.items() if part in f"/{name}"), "")
