@@ -184,7 +184,7 @@ class EksKubeletArgs(Checked):
         """The settings as fields of `KubeletConfiguration`."""
         return {camel(key): value for key, value in self.settings.items()}
 
-    def kept(self, memory_gib: float) -> dict[str, Any]:
+    def reserved(self, memory_gib: float) -> dict[str, Any]:
         """The reserved amounts to pass to `room.eks`, as far as they are set."""
         threshold = self.eviction_hard.get("memory.available")
         of_node = memory_gib * 1024

@@ -540,7 +540,7 @@ class EksGpuNodeGroupArgs(Checked):
                 instance.vcpu,
                 instance.memory_gib,
                 instance.max_pods,
-                **(self.kubelet.kept(instance.memory_gib) if self.kubelet else {}),
+                **(self.kubelet.reserved(instance.memory_gib) if self.kubelet else {}),
             )
             for instance in rows
         ]

@@ -18,7 +18,7 @@ from gpu_cluster.tools import linux
 
 POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
 """The file from which the policy pack reads its settings, if not policy/config.json."""
-KEPT = (
+INHERITED = (
     "PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", "GOMAXPROCS",
     POLICY_SETTINGS,
 )  # fmt: skip
@@ -35,10 +35,10 @@ class ProcessError(Exception):
     """A child did not start or ended too early; the message contains the end of its log."""
 
 
-def kept() -> dict[str, str]:
+def base_env() -> dict[str, str]:
     """The environment of what a rehearsal starts, before its own variables."""
     return {
-        **{name: os.environ[name] for name in KEPT if name in os.environ},
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "KUBECONFIG": os.devnull,
     }
 
@@ -95,7 +95,7 @@ class Processes:
                 command,
                 no_listen=no_listen,
                 cwd=cwd,
-                env={**kept(), **(env or {}), "REHEARSAL": self.mark},
+                env={**base_env(), **(env or {}), "REHEARSAL": self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

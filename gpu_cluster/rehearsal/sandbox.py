@@ -44,7 +44,7 @@ from gpu_cluster.rehearsal.nodes.nodes import Nodes
 from gpu_cluster.rehearsal.platforms import simulator
 from gpu_cluster.rehearsal.plugins.faults import Faults
 from gpu_cluster.rehearsal.plugins.kubernetes.server import KubernetesProviderServer
-from gpu_cluster.rehearsal.processes import ProcessError, Processes, kept
+from gpu_cluster.rehearsal.processes import ProcessError, Processes, base_env
 from gpu_cluster.rehearsal.simulators.cloud import Cloud
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,
@@ -315,7 +315,7 @@ class Sandbox:
         }
         if "kubernetes" not in self._official:
             environment = {
-                **kept(),
+                **base_env(),
                 "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
                 "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
                 **self._served.environment,

@@ -50,7 +50,7 @@ def write_states(tag: str, stacks: Sequence[str]) -> ExitCode:
                     for older in FIXTURES.glob(f"state-{stack}-[0-9]*.json"):
                         older.unlink()
                     file = FIXTURES / f"state-{stack}-{tag.removeprefix('v')}.json"
-                    file.write_text(kept(exported(sandbox), sandbox))
+                    file.write_text(portable(exported(sandbox), sandbox))
                     print(file)
         finally:
             if source.is_dir():
@@ -63,7 +63,7 @@ def exported(sandbox: Sandbox) -> str:
     return sandbox.engine.must("stack", "export", "--show-secrets")
 
 
-def kept(state: str, sandbox: Sandbox) -> str:
+def portable(state: str, sandbox: Sandbox) -> str:
     """A state without the sandbox's own values."""
     for value, placeholder in _own(sandbox).items():
         state = state.replace(value, placeholder)

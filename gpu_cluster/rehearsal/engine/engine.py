@@ -50,10 +50,10 @@ class Engine(Pulumi):
         # In a folder of this name the engine writes down, encrypted, each of its steps with all
         # properties, which takes up to a fifth of its time. It goes on if it cannot.
         (folder / "pulumi" / "logs").touch()
-        kept = processes.kept()
-        path = [BIN, *in_front, *plugins, kept.get("PATH", os.defpath)]
+        base = processes.base_env()
+        path = [BIN, *in_front, *plugins, base.get("PATH", os.defpath)]
         own = {
-            **kept,
+            **base,
             "PATH": os.pathsep.join(map(str, path)),
             "HOME": str(folder / "home"),
             # The language host looks for its executor in the cache, and HOME is not the usual one.

@@ -13,7 +13,7 @@ from pathlib import Path
 from gpu_cluster import tools
 from gpu_cluster.rehearsal.gpu_node import runtime_config
 from gpu_cluster.rehearsal.gpu_node.machine import Machine, NodeError
-from gpu_cluster.rehearsal.processes import kept
+from gpu_cluster.rehearsal.processes import base_env
 
 _CACHE = Path("/etc/ld.so.cache")
 
@@ -87,7 +87,7 @@ def _loader_cache(machine: Machine, folder: Path) -> dict[str, str]:
     conf.write_text("\n".join([*map(str, machine.libraries), "include /etc/ld.so.conf", ""]))
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
     command = [program, "-X", "-f", str(conf), "-C", str(cache)]
-    done = subprocess.run(command, env=kept(), capture_output=True, text=True)
+    done = subprocess.run(command, env=base_env(), capture_output=True, text=True)
     if done.returncode:
         raise NodeError(f"the driver's libraries cannot be listed: {done.stderr.strip()}")
     return {str(_CACHE): str(cache)}

@@ -31,7 +31,7 @@ from gpu_cluster.rehearsal.gpu_node.image import Image, write_image
 from gpu_cluster.rehearsal.gpu_node.machine import DRIVER_FOLDER, NAME
 from gpu_cluster.rehearsal.gpu_node.pod_names import PodNames
 from gpu_cluster.rehearsal.plugins.kubernetes.api_error import ApiError
-from gpu_cluster.rehearsal.processes import ProcessError, Processes, free_port, kept, too_slow
+from gpu_cluster.rehearsal.processes import ProcessError, Processes, base_env, free_port, too_slow
 from gpu_cluster.rehearsal.simulators.cloud import NodeGroup
 from gpu_cluster.tools.linux import boot
 
@@ -261,7 +261,9 @@ class RealNode:
 
     def _try_ctr(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [str(tools.binary("ctr")), f"--address={self._socket}", "--namespace=k8s.io"]
-        return subprocess.run([*command, *arguments], env=kept(), capture_output=True, text=True)
+        return subprocess.run(
+            [*command, *arguments], env=base_env(), capture_output=True, text=True
+        )
 
     def _node(self) -> Any:
         return self._control_plane.api.get(f"/api/v1/nodes/{NAME}")

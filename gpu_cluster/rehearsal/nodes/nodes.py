@@ -578,7 +578,7 @@ class Nodes:
     def _create(self, group: NodeGroup) -> str:
         name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
         self._created[name] = group.name
-        self._api.create("/api/v1/nodes", new_node(name, self._zones.kept(name, group)))
+        self._api.create("/api/v1/nodes", new_node(name, self._zones.place(name, group)))
         self._labelled[name] = set(group.node.labels)
         return name
 

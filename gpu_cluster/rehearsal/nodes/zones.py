@@ -42,7 +42,7 @@ class Zones:
         zone = self._of[name][1] if name in self._of else ""
         return bool(zone and group.zones) and zone not in group.zones
 
-    def kept(self, name: str, group: NodeGroup) -> NodeGroup:
+    def place(self, name: str, group: NodeGroup) -> NodeGroup:
         """The group, in the zone in which a node that the cloud itself keeps starts now."""
         if not self._spread(group):
             return group

@@ -191,7 +191,7 @@ WITH_THE_USERS_ENVIRONMENT = {
 
 
 def test_what_a_rehearsal_starts_gets_its_environment_from_one_list() -> None:
-    """`processes.kept`: credentials, kubeconfigs and proxies of the user reach no program."""
+    """`processes.base_env`: credentials, kubeconfigs and proxies of the user reach no program."""
     inherits = set[str]()
     for path in sources("gpu_cluster/rehearsal"):
         name, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())

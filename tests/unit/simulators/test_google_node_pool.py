@@ -633,7 +633,7 @@ def test_the_nodes_of_a_regional_pool_start_in_all_zones() -> None:
     stack.pool(initialNodeCount=1, nodeLocations=[ZONE, OTHER])
     group = group_of(stack)
     zones = Zones(lambda: Claims([]), EventLog(), stack.cloud)
-    kept = [zones.kept(f"n{number}", group) for number in range(group.target_nodes)]
+    kept = [zones.place(f"n{number}", group) for number in range(group.target_nodes)]
     assert [each.node.labels["topology.kubernetes.io/zone"] for each in kept] == [ZONE, OTHER]
     assert [each.provider_id for each in kept] == [f"gce://p/{zone}/" for zone in (ZONE, OTHER)]
 
