@@ -63,18 +63,25 @@ class RunningBlock(Block):
     """The `DeclaringModule`. It loads an SDK, so it is imported only for stacks that need it."""
     holds_nodes: bool = True
     """Whether its pods keep nodes that no other block uses, until the block is emptied."""
+    protected: bool = False
+    """Whether only NetworkPolicies keep other pods from its pods, for as long as it exists. A GPU
+    test has one too, for minutes."""
 
     @property
     def takes_files(self) -> bool:
         """Whether its entries may name files of the repository for volumes."""
         return any(field.name == "volumes" for field in fields(self.args))
 
+    def entries(self, path: str, block: Any) -> dict[str, Any]:
+        """Key's path -> args of what the block, whose key is `path`, runs."""
+        if self.names is not None:
+            return {f"{path}.{name}": args for name, args in block.items()}
+        return {} if block is None else {path: block}
+
     def pod_groups(self, path: str, block: Any, pools: Mapping[str, GpuPool]) -> Iterator[PodGroup]:
         """The pods of the block, whose key is `path`."""
-        entries = {path: block} if self.names is None else _at(path, block)
-        for key, args in entries.items():
-            if args is not None:
-                yield from args.pod_groups(key, pools)
+        for key, args in self.entries(path, block).items():
+            yield from args.pod_groups(key, pools)
 
     def declare(self, block: Any, after: "Prerequisites") -> None:
         """Declares what the block runs."""
@@ -97,10 +104,6 @@ _ACCOUNT_NAME = _short_name("an account's name", 32)
 _TEAM_NAME = _short_name("a team's name", 40)
 _JOB_NAME = _short_name("a training job's name", 40)
 _SERVICE_NAME = _short_name("a service's name", 63)
-
-
-def _at(path: str, entries: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{path}.{name}": args for name, args in entries.items()}
 
 
 BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
@@ -130,6 +133,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         names=[_JOB_NAME],
         read=read_training_jobs,
         module="gpu_cluster.components.batch.training",
+        protected=True,
     ),
     "services": RunningBlock(
         args=ServiceArgs,
@@ -137,6 +141,7 @@ BLOCKS: Final[Mapping[str, Block]] = MappingProxyType({
         names=[_SERVICE_NAME],
         read=read_services,
         module="gpu_cluster.components.gpu.service",
+        protected=True,
     ),
     "images": Block(args=ImagesArgs, page="workloads"),
     "monitoring": Block(args=MonitoringArgs, page="monitoring"),

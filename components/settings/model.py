@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from ..batch.batch_args import BatchArgs
-from ..batch.training_args import TrainingArgs
 from ..cluster import Disk, ResolvedPool, Runs
 from ..gpu.acceptance_args import GpuTestArgs
 from ..gpu.images_args import ImagesArgs
 from ..gpu.monitoring_args import MonitoringArgs
 from ..gpu.pod_args import Auxiliary, NamespaceArgs
 from ..gpu.pod_group import PodGroup
-from ..gpu.workload_args import WorkloadArgs
 from ..platforms import PlatformSettings
 from ..schema.decode import NAMESPACE
 from .blocks import RUNNING
@@ -48,14 +46,17 @@ class Settings(Generic[Own]):
         return self.own.pools
 
     @property
-    def workloads(self) -> Mapping[str, WorkloadArgs]:
-        """Name -> workload."""
-        return cast(Mapping[str, WorkloadArgs], self.running["workloads"])
+    def entries(self) -> Mapping[str, Any]:
+        """Key's path -> args of everything that the stack runs."""
+        running: dict[str, Any] = {}
+        for key, block in RUNNING.items():
+            running |= block.entries(f"{NAMESPACE}:{key}", self.running[key])
+        return running
 
     @property
-    def training_jobs(self) -> Mapping[str, TrainingArgs]:
-        """Name -> training job."""
-        return cast(Mapping[str, TrainingArgs], self.running["trainingJobs"])
+    def protected(self) -> bool:
+        """Whether it runs pods from which only NetworkPolicies keep other pods."""
+        return any(block.protected and self.running[key] for key, block in RUNNING.items())
 
     @property
     def gpu_test(self) -> GpuTestArgs | None:

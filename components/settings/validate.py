@@ -110,7 +110,7 @@ def unknown_namespaces(blocks: Mapping[str, Any], platform: str) -> Iterator[Ref
 def check_scaling(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses pods whose autoscaler the cluster's version of Kubernetes does not accept."""
     minor = names.minor_number(getattr(settings.cluster, "version", None))
-    for path, args in _entries(settings).items():
+    for path, args in settings.entries.items():
         if scaling := getattr(args, "scaling", None):
             yield from raised(at, (path, "scaling"), scaling.check_zero, minor)
 
@@ -250,17 +250,6 @@ def _is_secret(name: str, value: str) -> bool:
     return bool(named or key or _SECRET_VALUE.search(value))
 
 
-def _entries(settings: Settings[Any]) -> Mapping[str, Any]:
-    """Path -> args of everything that the stack runs."""
-    return {
-        f"{NAMESPACE}:{key}" + (f".{name}" if block.names else ""): args
-        for key, block in RUNNING.items()
-        for name, args in (
-            settings.running[key] if block.names else {"": settings.running[key]}
-        ).items()
-    }
-
-
 def _teams(settings: Settings[Any]) -> Mapping[str, tuple[str, TeamQueue]]:
     """Namespace -> the team that it belongs to, and the team's queue."""
     return {
@@ -276,7 +265,7 @@ def check_teams(settings: Settings[Any]) -> Iterator[Refusal]:
     """Refuses what the policies and quotas of a team's namespaces, which apply to the stack's own
     objects too, would refuse during `pulumi up`."""
     teams = _teams(settings)
-    for path, args in _entries(settings).items():
+    for path, args in settings.entries.items():
         if isinstance(args, PodArgs) and args.namespace in teams:
             yield from raised(_check_policies, path, args, teams[args.namespace][0])
     for namespace, (name, queue) in teams.items():
@@ -315,7 +304,7 @@ def _check_quotas(
     settings: Settings[Any], namespace: str, name: str, queue: TeamQueue
 ) -> Iterator[Refusal]:
     """Refuses a quota with less than what always exists in the namespace and the largest job."""
-    quota, entries = queue.team.quota, _entries(settings)
+    quota, entries = queue.team.quota, settings.entries
     always = dict.fromkeys(("cpu", "memory", "pods"), Decimal())
     largest = dict(always)
     for pods in settings.pod_groups:
@@ -348,7 +337,7 @@ def _check_quotas(
 
 def _plain_secrets(settings: Settings[Any]) -> Iterator[str]:
     """Warns of values that look like secrets, because everyone who may read the pod sees them."""
-    for path, args in _entries(settings).items():
+    for path, args in settings.entries.items():
         values = [(f"env.{name}", name, text) for name, text in getattr(args, "env", {}).items()]
         values += [
             (f"{key}[{position}]", "", word)
@@ -480,7 +469,7 @@ def _unknown_groups(settings: Settings[Any]) -> Iterator[str]:
 
 
 def _of_entries(settings: Settings[Any]) -> Iterator[str]:
-    for path, args in _entries(settings).items():
+    for path, args in settings.entries.items():
         if isinstance(args, GpuPodArgs):
             yield from (f"{path}.{line}" for line in args.warnings())
 

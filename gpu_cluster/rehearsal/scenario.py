@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from gpu_cluster.components.eks.effective import EFFECTIVE_SECONDS
-from gpu_cluster.components.gpu.service_args import ScalingArgs, ServiceArgs
+from gpu_cluster.components.gpu.service_args import ScalingArgs
 from gpu_cluster.components.platforms import PLATFORMS, Platform
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.rehearsal.control_plane.cluster_cache import KINDS, has_its_gpus
@@ -271,11 +271,14 @@ class Rehearsal:
     def _scaled(self) -> Mapping[Workload, ScalingArgs]:
         """The Deployments of services that an autoscaler scales."""
         settings = self.sandbox.program.settings
-        services: Mapping[str, ServiceArgs] = settings.running["services"] if settings else {}
+        scaled = {
+            (args.namespace, path.rpartition(".")[2]): scaling
+            for path, args in (settings.entries if settings else {}).items()
+            if (scaling := getattr(args, "scaling", None))
+        }
         return {
-            Workload(kind="Deployment", namespace=args.namespace, name=name): args.scaling
-            for name, args in services.items()
-            if args.scaling
+            Workload(kind="Deployment", namespace=namespace, name=name): scaling
+            for (namespace, name), scaling in scaled.items()
         }
 
     @property

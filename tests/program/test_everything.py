@@ -357,7 +357,7 @@ def test_a_change_of_nodes_is_rehearsed(test: str) -> None:
 def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The specs of the pods of workloads, services and training jobs."""
     read = settings.from_config(as_engine_config(config))
-    names = {*read.workloads, *read.training_jobs, *read.running["services"]}
+    names = {*read.running["workloads"], *read.running["trainingJobs"], *read.running["services"]}
     for kind in ("Pod", "Deployment", "Job", "JobSet"):
         for each in objects(config, kind):
             if each.inputs["metadata"].get("name") in names:
@@ -367,7 +367,10 @@ def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
 def job_pods(config: dict[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """The metadata and the spec of the pods of Jobs and training jobs."""
     read = settings.from_config(as_engine_config(config))
-    for kind, names in (("Job", read.workloads), ("JobSet", read.training_jobs)):
+    for kind, names in (
+        ("Job", read.running["workloads"]),
+        ("JobSet", read.running["trainingJobs"]),
+    ):
         for each in objects(config, kind):
             if each.inputs["metadata"].get("name") in names:
                 for template in within(each.inputs):

@@ -25,5 +25,6 @@ DEFINITION: Mapping[str, Any] = yaml.safe_load(
 
 def wanted(settings: Settings[Any] | None) -> bool:
     """Whether a service of the stack is scaled by KEDA."""
-    services = settings.running["services"].values() if settings else ()
-    return any(service.scaling and service.scaling.prometheus for service in services)
+    entries = settings.entries.values() if settings else ()
+    scalings = (getattr(args, "scaling", None) for args in entries)
+    return any(scaling and scaling.prometheus for scaling in scalings)

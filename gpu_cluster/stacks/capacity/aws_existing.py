@@ -62,7 +62,7 @@ def cluster_findings(
         keys = ", ".join(dict.fromkeys(teams.values()))
         checks.append((keys, "eks", _members(eks, teams, name)))
     found = [finding for check in checks for finding in _judged(*check)]
-    if settings.training_jobs or settings.running["services"]:
+    if settings.protected:
         found += _policies(eks, args)
     return found
 

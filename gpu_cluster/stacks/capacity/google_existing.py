@@ -57,8 +57,7 @@ def cluster_findings(
             "not, and which only a new cluster can have; drop the key"
         )
         findings += [Finding.wrong(f"gpuPools.{name}.gpuDirect", reason) for name in direct]
-    policies = settings.training_jobs or settings.running["services"]
-    if cluster is not None and policies and not _enforces(cluster):
+    if cluster is not None and settings.protected and not _enforces(cluster):
         reason = (
             f"{args.existing} has neither Dataplane V2 nor GKE's Calico, so that every pod may "
             "reach the workers of training jobs and services, unless its owner has installed "

@@ -226,7 +226,8 @@ def test_a_project_id_is_accepted(project: str) -> None:
 def test_an_explicit_zero_is_no_absence() -> None:
     """An explicit 0 stays 0 where the default is another number."""
     changes = [["gpu-cluster:workloads", "sample-gpu-pod", "gpus", 0]]
-    assert settings.from_config(changed("dev", changes)).workloads["sample-gpu-pod"].gpus == 0
+    running = settings.from_config(changed("dev", changes)).running
+    assert running["workloads"]["sample-gpu-pod"].gpus == 0
 
 
 KEYS = st.sampled_from(

@@ -85,7 +85,7 @@ def test_reads_queues_and_training_jobs() -> None:
     queue = read.batch.queues["training"]
     pool = read.pools["train-gpu"].pool
     assert (queue.pools, queue.namespaces, queue.quota(pool)) == (("train-gpu",), ("default",), 3)
-    job = read.training_jobs["ddp"]
+    job = read.running["trainingJobs"]["ddp"]
     assert (job.nodes, job.worker_gpus(pool), job.queue) == (2, 1, "training")
 
 
@@ -103,7 +103,7 @@ def test_a_quota_counts_shares() -> None:
 def test_without_the_keys_there_is_nothing_of_it() -> None:
     """Every committed environment is without controllers and queues."""
     read = settings.from_config(as_engine_config(values_of("dev")))
-    assert (read.batch, dict(read.training_jobs)) == (None, {})
+    assert (read.batch, dict(read.running["trainingJobs"])) == (None, {})
 
 
 def test_a_pool_without_maximum_needs_a_number() -> None:

@@ -155,7 +155,7 @@ def test_files_are_read_below_the_root(tmp_path: Path) -> None:
     values["gpu-cluster:trainingJobs"]["ddp"]["volumes"] = files
     (tmp_path / "train.py").write_text("print('hello')\n")
     read = settings.from_config(as_engine_config(values), tmp_path)
-    assert read.training_jobs["ddp"].volumes["code"].contents(tmp_path) == {
+    assert read.running["trainingJobs"]["ddp"].volumes["code"].contents(tmp_path) == {
         "train.py": "print('hello')\n"
     }
 
@@ -166,4 +166,4 @@ def test_a_reserved_namespace_that_exists_may_be_named(name: str) -> None:
     values = dev() | {"gpu-cluster:namespaces": {name: {"existing": True}}}
     values["gpu-cluster:workloads"]["sample-gpu-pod"]["namespace"] = name
     read = settings.from_config(as_engine_config(values))
-    assert read.workloads["sample-gpu-pod"].namespace == name
+    assert read.running["workloads"]["sample-gpu-pod"].namespace == name

@@ -249,25 +249,29 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.gpu_test is None
     assert found.pools["gpus"].pool.allocatable == 4
-    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    assert set(found.running["workloads"]) == {"gpu-pod-using-device-plugin"}
     training = Training(pytorch=how, folder=Path("/checkpoints"))
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4, "mps"))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5, training))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    assert found.workloads["share-1"].env["PATH"].startswith("/x:")
+    assert found.running["workloads"]["share-1"].env["PATH"].startswith("/x:")
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    shares = [workload for name, workload in found.workloads.items() if name.startswith("share-")]
+    shares = [
+        workload
+        for name, workload in found.running["workloads"].items()
+        if name.startswith("share-")
+    ]
     assert [share.gpus for share in shares] == [1] * 5
     overrides.edit(file, lambda config: overrides.claiming(config, "gpus", 2))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.pools["gpus"].pool.device_class == "gpu.nvidia.com"
-    assert {"claiming-1", "claiming-2"} < set(found.workloads)
+    assert {"claiming-1", "claiming-2"} < set(found.running["workloads"])
     overrides.edit(file, lambda config: overrides.unmanaged(config, "gpus"))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert not found.pools["gpus"].pool.device_plugin
-    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    assert set(found.running["workloads"]) == {"gpu-pod-using-device-plugin"}
 
 
 def recorded(title: str) -> str:

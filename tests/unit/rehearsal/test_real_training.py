@@ -88,7 +88,7 @@ def test_the_example_is_a_job_of_the_stack(tmp_path: Path) -> None:
         program / "Pulumi.onprem.yaml", lambda config: overrides.trained(config, "gpus", how)
     )
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    job = found.training_jobs["first"]
+    job = found.running["trainingJobs"]["first"]
     assert (job.image, job.nodes, job.queue, job.command) == (SAMPLE, 1, None, ("/code/train.py",))
     assert job.env["PATH"].startswith("/opt/torch/bin:")
     assert job.volumes["code"].files == ("examples/training/train.py",)
@@ -98,7 +98,7 @@ def test_the_example_is_a_job_of_the_stack(tmp_path: Path) -> None:
     assert places["/opt/torch"] in how.claims
     assert set(filter(None, places.values())) == set(how.claims)
     assert [name for name, volume in job.volumes.items() if volume.writable] == ["checkpoints"]
-    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    assert set(found.running["workloads"]) == {"gpu-pod-using-device-plugin"}
 
 
 class Recorder(Api):

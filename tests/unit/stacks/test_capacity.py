@@ -1004,7 +1004,7 @@ def test_a_secret_in_the_environment_hinders_no_check(tmp_path: Path) -> None:
     workload["env"] = {"HF_TOKEN": {"secure": "v1:abc:def"}}
     (tmp_path / "Pulumi.x.yaml").write_text(yaml.safe_dump(document))
     read = settings_of("x", config_of("x", tmp_path))
-    assert read.workloads["sample-gpu-pod"].env == {"HF_TOKEN": PLACEHOLDER}
+    assert read.running["workloads"]["sample-gpu-pod"].env == {"HF_TOKEN": PLACEHOLDER}
 
 
 def test_an_encrypted_project_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,8 @@ def test_what_the_steps_add_is_accepted_on_every_platform(stack: str) -> None:
     ):
         assert variants.refusal(stack, changed) == ""
     found = settings_of(stack, variants.with_jobs(bare, pools, 2), kubeconfig=NOWHERE)
-    assert [*found.workloads] == [f"prove-{pool.name}-2" for pool in pools]
-    assert all(job.wait and job.kind == "job" for job in found.workloads.values())
+    assert [*found.running["workloads"]] == [f"prove-{pool.name}-2" for pool in pools]
+    assert all(job.wait and job.kind == "job" for job in found.running["workloads"].values())
 
 
 def test_the_stacks_own_test_runs_once_more() -> None:
