@@ -8,6 +8,7 @@ this module does without an SDK.
 """
 
 import dataclasses
+import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 _FOR_CLUSTER_AUTOSCALER: Mapping[str, str] = {names.SAFE_TO_EVICT: "false"}
 _FOR_KARPENTER: Mapping[str, str] = {names.DO_NOT_DISRUPT: "true"}
+SYSTEM_NODES = "gpu-cluster-system"
+"""The name of Karpenter's NodePool for system nodes beyond the fixed ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,19 @@ class Scaler:
     pool, and the cloud runs what other clusters have as addons."""
     disks: str | None
     """The CSI driver whose disks nodes attach; None if it is the owner's."""
+    disk_tags: Mapping[str, str] = field(default_factory=dict)
+    """The tags with which AWS's policy for the driver lets it attach a volume that it did not
+    create; `{cluster}` is the cluster's name."""
+    uses_nvme: bool = False
+    """Whether a node's own NVMe disks, if they are larger than its volume, replace it."""
+    own_nvidia: bool = False
+    """Whether its images have NVIDIA's driver and device plugin, in versions that it chooses."""
+    fee: bool = False
+    """Whether the cloud adds a fee to the price of the instances that it starts."""
+    restricted_tags: re.Pattern[str] = re.compile(r"(?!)")
+    """Keys of tags that it sets on instances itself, and refuses in a node class."""
+    taken: Mapping[str, str] = field(default_factory=dict)
+    """Names of NodePools and node classes that pools cannot have -> what they belong to."""
     policies: str | None
     """What enforces NetworkPolicies; None if it is the owner's."""
     limit: Literal["pool", "NodePool", "cluster"] | None
@@ -76,12 +92,21 @@ class Scaler:
         return _KARPENTER_POOL in self.nodes
 
     @property
+    def node_class(self) -> tuple[str, str, str]:
+        """API group, version and kind of the node classes of its NodePools."""
+        (name,) = self.nodes.keys() - {*self.pools}
+        group, version = name.split(":")[1].split("/")
+        return group, version, name.split(":")[2]
+
+    @property
     def launches(self) -> bool:
         """Whether a controller of the stack, or of the cluster's owner, launches instances."""
         return self.in_cluster and bool(self.options)
 
 
 _EKS, _GKE = ("eks", "eks-existing"), ("gke", "gke-existing")
+# AmazonEBSCSIDriverPolicyV2, read 2026-11-28.
+_EBS_TAGS = {"ebs.csi.aws.com/cluster": "true"}
 _DATAPLANE = "GKE Dataplane V2"
 SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
     "node-pools": Scaler(
@@ -152,6 +177,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         nodes={_NODE_GROUP: ("launchTemplate.version", "version", "releaseVersion")},
         pools=(_NODE_GROUP,),
         disks="ebs.csi.aws.com",
+        disk_tags=_EBS_TAGS,
         policies="the addon vpc-cni",
         limit="pool",
         stay=_FOR_CLUSTER_AUTOSCALER,
@@ -172,6 +198,13 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         pools=(_KARPENTER_POOL,),
         in_cluster=True,
         disks="ebs.csi.aws.com",
+        disk_tags=_EBS_TAGS,
+        # The EC2NodeClass of Karpenter 1.15.0 (components/crds).
+        restricted_tags=re.compile(
+            r"eks:eks-cluster-name|kubernetes\.io/cluster.*|karpenter\.sh/(nodepool|nodeclaim)"
+            r"|karpenter\.k8s\.aws/ec2nodeclass"
+        ),
+        taken={SYSTEM_NODES: "the NodePool of this stack's system nodes"},
         policies="the addon vpc-cni",
         limit="NodePool",
         stay=_FOR_KARPENTER,
@@ -190,6 +223,23 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         serves_system=True,
         # docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
         disks="ebs.csi.eks.amazonaws.com",
+        # AmazonEKSBlockStoragePolicyV2, read 2026-11-28.
+        disk_tags={"eks:eks-cluster-name": "{cluster}"},
+        uses_nvme=True,
+        own_nvidia=True,
+        fee=True,
+        # eks/latest/userguide/create-node-class.html, and the tags of AWS's policies for Auto Mode,
+        # auto-learn-iam.html, read 2026-11-24.
+        restricted_tags=re.compile(
+            r"eks:.*|kubernetes\.io/cluster.*|eks\.amazonaws\.com/nodeclass"
+            r"|karpenter\.sh/(provisioner-name|nodepool|nodeclaim|managed-by)"
+        ),
+        # create-node-class.html and create-node-pool.html, read 2026-11-24.
+        taken={
+            "default": "EKS's own NodeClass",
+            "general-purpose": "EKS's own NodePool",
+            "system": "EKS's own NodePool",
+        },
         policies="Auto Mode, once the ConfigMap amazon-vpc-cni says so",
         limit="NodePool",
         stay=_FOR_KARPENTER,

@@ -43,7 +43,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         drifted=f"{share}%" if share is not None else str(count or _DRIFTED),
         forced_after=FORCED_AFTER if args.force_update else None,
     )
-    return in_order(nodes, resolved, "auto-mode")
+    return in_order(nodes, resolved)
 
 
 def cpu_nodes(name: str, args: EksCpuPoolArgs, places: Sequence[str], site: Site) -> Nodes:

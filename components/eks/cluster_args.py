@@ -15,7 +15,7 @@ from ..catalog import eks as catalog
 from ..catalog import images
 from ..catalog.eks_addons import ADDONS
 from ..catalog.kubernetes import minor_of
-from ..scalers import SCALERS
+from ..scalers import SCALERS, default_scaler
 from ..schema.decode import at
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, matching, one_of
@@ -277,7 +277,7 @@ class EksClusterArgs(Checked):
     def check_given(given: Mapping[str, Any]) -> None:
         """Raises `Refusal` for options of a scaler that is not used, even if they are empty."""
         options = {key: key in given for key in ("autoscaler", "karpenter")}
-        check_options(given.get("scaler", "cluster-autoscaler"), **options)
+        check_options(given.get("scaler", default_scaler(EksClusterArgs)), **options)
 
     @rule
     def _check_parts(self) -> Iterator[Refusal]:

@@ -9,11 +9,12 @@ import pulumi
 
 from ..catalog import eks as catalog
 from ..cluster import GpuPool, ResolvedPool
+from ..scalers import SYSTEM_NODES
 from ..schema.outputs import MaybeOutput
 from .cluster_args import EksSystemPoolArgs
 from .cpu_pool_args import EksCpuPoolArgs
 from .efa import interfaces
-from .karpenter_args import SYSTEM_NODES, Scaler
+from .fallback_args import part_names
 from .karpenter_pool import Nodes
 from .network_args import subnet_at
 from .node_args import EksKubeletArgs
@@ -108,13 +109,14 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
         drifted=str(args.max_unavailable or 1) if share is None else f"{share}%",
         forced_after=FORCED_AFTER if args.force_update else None,
     )
-    return in_order(nodes, resolved, "karpenter")
+    return in_order(nodes, resolved)
 
 
-def in_order(nodes: Nodes, resolved: ResolvedPool[EksGpuNodeGroupArgs], scaler: Scaler) -> Nodes:
+def in_order(nodes: Nodes, resolved: ResolvedPool[EksGpuNodeGroupArgs]) -> Nodes:
     """The nodes with a NodePool for each choice of the pool's order, the first with the largest
     weight, unless one NodePool has the order. They are `Nodes` of the same node class."""
-    args, names = resolved.args, resolved.args.parts(nodes.name, scaler)
+    args = resolved.args
+    names = part_names(nodes.name, args.fallback, groups=False)
     if len(names) == 1:
         return nodes
     first = args.karpenter.weight or len(names)

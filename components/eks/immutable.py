@@ -9,6 +9,7 @@ import re
 from functools import partial
 from types import SimpleNamespace
 
+from ..scalers import SCALERS
 from ..schema.on_change import Refusal, Verdict, kept
 from .fallback_args import part_names
 from .reservation import CAPACITY_TYPES
@@ -39,7 +40,8 @@ node_pools_kept = partial(_parts_kept, groups=False)
 def another_scaler(old: str, new: str) -> Verdict:
     """Switching a cluster to or from Auto Mode takes separate steps: running addons and system
     nodes would be removed before their successors exist."""
-    return Refusal() if "auto-mode" in (old, new) else "node pools"
+    serving = {name for name, row in SCALERS.items() if row.serves_system}
+    return Refusal() if serving & {old, new} else "node pools"
 
 
 _release_taken_away = kept("the release follows the next Kubernetes version, or name a newer one")

@@ -22,22 +22,6 @@ _DURATION = Annotated[
     ),
 ]
 """A duration as NodePool's definition accepts it (`karpenter.sh_nodepools.yaml`, 1.15.0)."""
-SYSTEM_NODES = "gpu-cluster-system"
-"""The name of the NodePool for system nodes beyond the fixed ones."""
-_RESTRICTED_TAGS: Mapping[str, re.Pattern[str]] = {
-    "cluster-autoscaler": re.compile(r"(?!)"),
-    "karpenter": re.compile(
-        r"eks:eks-cluster-name|kubernetes\.io/cluster.*|karpenter\.sh/(nodepool|nodeclaim)"
-        r"|karpenter\.k8s\.aws/ec2nodeclass"
-    ),
-    "auto-mode": re.compile(
-        r"eks:.*|kubernetes\.io/cluster.*|eks\.amazonaws\.com/nodeclass"
-        r"|karpenter\.sh/(provisioner-name|nodepool|nodeclaim|managed-by)"
-    ),
-}
-"""Scaler -> tag keys that it sets on instances itself, and refuses in a node class: the
-EC2NodeClass of Karpenter 1.15.0 (components/crds); eks/latest/userguide/create-node-class.html and
-the tags of AWS's policies for Auto Mode, auto-learn-iam.html (read 2026-11-24)."""
 AUTO_MODE_HOURS = 480
 """The maximum `expireAfter` of an Auto Mode NodePool, in hours: with the terminationGracePeriod, by
 default 24 hours, it may not exceed 21 days (aws-controllers-k8s/test-infra 1000;
@@ -69,7 +53,7 @@ def check_node_class(scaler: str, disk_size_gb: int, places: Sequence[str]) -> I
 def check_tags(tags: Mapping[str, str], scaler: Scaler) -> None:
     """Raises `Refusal` for a tag that the scaler itself sets on instances."""
     for key in tags:
-        if _RESTRICTED_TAGS[scaler].fullmatch(key):
+        if SCALERS[scaler].restricted_tags.fullmatch(key):
             raise refuse("tags", key)(
                 f"is not possible with cluster.scaler {scaler}, which gives the instances that "
                 "tag itself; take another key"

@@ -15,14 +15,11 @@ from ..catalog import eks as catalog
 from ..catalog import kubernetes as names
 from ..cluster import Cluster, GpuPool, Taint
 from ..lifecycle import recycling
-from ..scalers import SCALERS
-from .karpenter_args import SYSTEM_NODES, EksPoolKarpenterArgs
+from ..scalers import SCALERS, SYSTEM_NODES
+from .karpenter_args import EksPoolKarpenterArgs
 
-_CLASSES = {
-    "EC2NodeClass": ("karpenter.k8s.aws", "karpenter.k8s.aws/v1", "karpenter"),
-    "NodeClass": ("eks.amazonaws.com", "eks.amazonaws.com/v1", "auto-mode"),
-}
-"""Kind of a node class -> its API group and apiVersion, and the scaler whose class it is."""
+_CLASSES = {row.node_class[2]: row for row in SCALERS.values() if row.node_pools}
+"""Kind of a node class -> the scaler whose class it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +70,26 @@ class EksKarpenterPool(pulumi.ComponentResource):
         """`depends_on`: resources that must outlive the nodes."""
         super().__init__("gpu-cluster:eks:KarpenterPool", name, None, opts)
         self.pool = nodes.pool
-        _, version, scaler = _CLASSES[nodes.class_kind]
+        scaler = _CLASSES[nodes.class_kind]
+        api_version = "/".join(scaler.node_class[:2])
         block = "gpuPools" if nodes.pool.allocatable else "cluster.cpuPools"
         path = "cluster.systemPool" if name == SYSTEM_NODES else f"{block}.{name}"
 
         def hooked(resource: str, kind: str) -> pulumi.ResourceOptions:
             return pulumi.ResourceOptions(
-                hooks=recycling.warning_hook(
-                    resource, path, SCALERS[scaler], kind, nodes.pool.bounds
-                )
+                hooks=recycling.warning_hook(resource, path, scaler, kind, nodes.pool.bounds)
             )
 
         before: list[pulumi.Resource] = [
             kubernetes.apiextensions.CustomResource(
                 f"{name}-class",
-                api_version=version,
+                api_version=api_version,
                 kind=nodes.class_kind,
                 metadata={"name": name},
                 spec=dict(nodes.class_spec),
                 opts=pulumi.ResourceOptions.merge(
                     cluster.options(self, depends_on=depends_on),
-                    hooked(f"{name}-class", f"kubernetes:{version}:{nodes.class_kind}"),
+                    hooked(f"{name}-class", f"kubernetes:{api_version}:{nodes.class_kind}"),
                 ),
             )
         ]
@@ -205,7 +201,7 @@ def _disruption(nodes: Nodes) -> dict[str, Any]:
 
 
 def _template(nodes: Nodes) -> dict[str, Any]:
-    group, *_ = _CLASSES[nodes.class_kind]
+    group, *_ = _CLASSES[nodes.class_kind].node_class
     required = {
         "node.kubernetes.io/instance-type": list(nodes.instance_types),
         "karpenter.sh/capacity-type": list(nodes.capacity_types),

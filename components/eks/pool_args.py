@@ -758,13 +758,13 @@ class EksGpuNodeGroupArgs(Checked):
             # Bottlerocket runs the plugin as a service of the host.
             device_plugin=self.os != "bottlerocket"
             and self.device_plugin == "nvidia"
-            and not row.serves_system,
+            and not row.own_nvidia,
             # Images of al2023 differ in what their NVIDIA runtime accepts (amazon-eks-ami issue
             # 2706); containerd has CDI enabled from Kubernetes 1.32 (nodeadm's template).
             cdi=self.os != "bottlerocket" or None,
             device_class=names.GPU_CLASS if claimed else None,
             left_to_others=("device plugin",) if self.device_plugin == "none" else None,
-            driver_branch=None if row.serves_system else self._driver_branch,
+            driver_branch=None if row.own_nvidia else self._driver_branch,
         )
 
     @property
@@ -780,7 +780,7 @@ class EksGpuNodeGroupArgs(Checked):
         """The instance types whose local NVMe disks are the node's disk: Auto Mode prefers them to
         a smaller volume, and gives the node only one of 20 GiB (EKS user guide,
         automode-learn-instances, "Considerations", read 2026-11-28)."""
-        if not SCALERS[scaler].serves_system:
+        if not SCALERS[scaler].uses_nvme:
             return ()
         rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         size = self.disk_size_gb * 2**30 / 10**9

@@ -18,7 +18,7 @@ from .releases import check_version
 
 DESIRED_SIZE = "scalingConfig.desiredSize"
 
-_SCALER = SCALERS["cluster-autoscaler"]
+_SCALER = next(row for row in SCALERS.values() if row.node_groups)
 
 
 def scaling_config(

@@ -24,7 +24,6 @@ from .existing_args import (
     check_policies,
     policy_warnings,
 )
-from .karpenter_args import SYSTEM_NODES
 from .pool_args import EksGpuNodeGroupArgs
 from .provider_args import AwsProviderArgs, provider_args
 from .regions import is_region, meant_region
@@ -268,33 +267,21 @@ def _check_reservations(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[Re
             )
 
 
-_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "karpenter": {SYSTEM_NODES: "the NodePool of this stack's system nodes"},
-    # eks/latest/userguide/create-node-class.html and create-node-pool.html, read 2026-11-24.
-    "auto-mode": {
-        "default": "EKS's own NodeClass",
-        "general-purpose": "EKS's own NodePool",
-        "system": "EKS's own NodePool",
-    },
-}
-"""Scaler -> names of NodePools and node classes that pools cannot have -> what they belong to."""
-
-
 @collected
 def check_node_pools(
     cluster: AnyEksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
 ) -> Iterator[Refusal]:
     """Raises `Refusal` for a pool whose NodePool would have the name of another one."""
-    if SCALERS[cluster.scaler].node_groups:
+    row = SCALERS[cluster.scaler]
+    if row.node_groups:
         return
     paths = {
         **{name: f"{NAMESPACE}:cluster.cpuPools.{name}" for name in cluster.cpu_pools},
         **{name: f"{NAMESPACE}:gpuPools.{name}" for name in pools},
     }
-    taken = _TAKEN.get(cluster.scaler, {})
     for name, path in paths.items():
-        if name in taken:
-            yield refuse(path)(f"is the name of {taken[name]}; give the pool another name")
+        if name in row.taken:
+            yield refuse(path)(f"is the name of {row.taken[name]}; give the pool another name")
     least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
     least |= {name: pool.min_nodes for name, pool in pools.items()}
     for name, nodes in least.items():

@@ -79,6 +79,7 @@ class EksDisks(pulumi.ComponentResource):
         """`driver`: the CSI driver that attaches them. `zones`: the zones of the stack's own
         network, as in the settings -> their names."""
         zone_of = {claim: disk.zone or args.network.places[0] for claim, disk in claims.items()}
+        tags = SCALERS[args.scaler].disk_tags
         remembered, guard = refusing_lost_disks(
             "zones-of-disks", {claim: {"zone": zone} for claim, zone in zone_of.items()}
         )
@@ -99,7 +100,7 @@ class EksDisks(pulumi.ComponentResource):
                 tags={
                     "Name": f"{args.name}-{claim}",
                     **args.tags,
-                    **_tag_for(driver, args.name),
+                    **{key: value.format(cluster=args.name) for key, value in tags.items()},
                     **ownership.aws_tags(),
                 },
                 # Another key would replace the disk, and its data would be lost.
@@ -114,12 +115,3 @@ class EksDisks(pulumi.ComponentResource):
             )
         self.volumes = volumes
         self.register_outputs({})
-
-
-def _tag_for(driver: str, cluster: str) -> dict[str, str]:
-    """The tag with which AWS's policy for the driver lets it attach a volume that it did not
-    create: AmazonEBSCSIDriverPolicyV2, for Auto Mode AmazonEKSBlockStoragePolicyV2 (read
-    2026-11-28)."""
-    if driver == SCALERS["auto-mode"].disks:
-        return {"eks:eks-cluster-name": cluster}
-    return {"ebs.csi.aws.com/cluster": "true"}

@@ -55,7 +55,7 @@ def markdown() -> str:
 
 def _fields() -> Iterator[tuple[str, str, str]]:
     of_platforms = contracts()
-    for field in of_platforms["gke"][0]:
+    for field in next(iter(of_platforms.values()))[0]:
         yield f"`{field}`", meaning(field), ", ".join(_left_out(field, of_platforms)) or "-"
 
 

@@ -367,12 +367,9 @@ def user_pods(config: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
 def job_pods(config: dict[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """The metadata and the spec of the pods of Jobs and training jobs."""
     read = settings.from_config(as_engine_config(config))
-    for kind, names in (
-        ("Job", read.running["workloads"]),
-        ("JobSet", read.running["trainingJobs"]),
-    ):
+    for kind, key in (("Job", "workloads"), ("JobSet", "trainingJobs")):
         for each in objects(config, kind):
-            if each.inputs["metadata"].get("name") in names:
+            if each.inputs["metadata"].get("name") in read.running[key]:
                 for template in within(each.inputs):
                     if "containers" in template.get("spec", {}):
                         yield template.get("metadata", {}), template["spec"]

@@ -48,11 +48,6 @@ _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(\d+):(role|user)/(?:[^\s\"',/]+/)
 """An IAM role or user: account, kind and name. aws-auth has the ARNs of roles without their path
 (docs.aws.amazon.com/eks/latest/userguide/auth-configmap.html, read 2026-11-24)."""
 
-_NODE_CLASSES = {
-    "karpenter": ("karpenter.k8s.aws", "v1", "ec2nodeclasses"),
-    "auto-mode": ("eks.amazonaws.com", "v1", "nodeclasses"),
-}
-
 Object = Mapping[str, Any]
 Conflict = tuple[str, str]
 """A setting and what conflicts with it."""
@@ -195,7 +190,9 @@ def _node_objects(
     """The NodePools and node classes in a cluster, and those that may not be read."""
     ask = kubernetes.client.CustomObjectsApi(client_of(kubeconfig)).list_cluster_custom_object
     defined = {definition["metadata"]["name"] for definition in cluster.definitions}
-    kinds = {f"{kind[2]}.{kind[0]}": kind for kind in (NODE_POOLS, _NODE_CLASSES[scaler])}
+    group, version, node_class = SCALERS[scaler].node_class
+    resources = (NODE_POOLS, (group, version, f"{node_class.lower()}es"))
+    kinds = {f"{kind[2]}.{kind[0]}": kind for kind in resources}
     found, denied = _read(
         {name: partial(asked, ask, *kind) for name, kind in kinds.items() if name in defined}
     )

@@ -8,6 +8,7 @@ from gpu_cluster.components.catalog.aws_prices import PRICES, eks_node
 from gpu_cluster.components.catalog.prices import Price
 from gpu_cluster.components.eks.cluster_args import EksClusterArgs, EksSystemPoolArgs
 from gpu_cluster.components.eks.cpu_pool_args import EksCpuPoolArgs
+from gpu_cluster.components.eks.karpenter_args import Scaler
 from gpu_cluster.components.eks.pool_args import EksGpuNodeGroupArgs
 from gpu_cluster.components.eks.reservation import is_reserved
 from gpu_cluster.components.eks.settings import EksSettings
@@ -108,8 +109,8 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         for name, pool in pools.items()
         if pool.warm_pool is not None and pool.warm_pool.pool_state == "stopped"
     ]
-    if SCALERS[cluster.scaler].serves_system:
-        notes += _on_nvme(pools)
+    notes += _on_nvme(pools, cluster.scaler)
+    if SCALERS[cluster.scaler].fee:
         notes.append(
             "EKS Auto Mode adds a fee for each instance that it starts, by type, to the price of "
             "the instance; neither the fee nor its nodes for system pods are counted"
@@ -155,10 +156,10 @@ def _without_gpus(name: str, pool: EksSystemPoolArgs | EksCpuPoolArgs) -> Item:
     )
 
 
-def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs]) -> Iterator[str]:
+def _on_nvme(pools: Mapping[str, EksGpuNodeGroupArgs], scaler: Scaler) -> Iterator[str]:
     """https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html, read 2026-11-24."""
     for name, pool in pools.items():
-        if pool.local_disks("auto-mode"):
+        if pool.local_disks(scaler):
             yield (
                 f"pool {name}: where the NVMe disks of a node are larger than diskSizeGb, Auto "
                 "Mode uses them and gives the node a volume of 20 GiB; counted is diskSizeGb"

@@ -226,7 +226,8 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
 
 def _without_gpus(step: Mapping[str, Any]) -> bool:
     """Whether it deletes a NodePool of Karpenter for nodes without the taint of GPU nodes."""
-    if Urn.parse(step["urn"]).type not in SCALERS["karpenter"].pools:
+    pools = {pool for row in SCALERS.values() if row.node_pools for pool in row.pools}
+    if Urn.parse(step["urn"]).type not in pools:
         return False
     old = step.get("oldState") or step.get("old") or {}
     template = ((old.get("inputs") or {}).get("spec") or {}).get("template")

@@ -258,12 +258,8 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    shares = [
-        workload
-        for name, workload in found.running["workloads"].items()
-        if name.startswith("share-")
-    ]
-    assert [share.gpus for share in shares] == [1] * 5
+    gpus = {name: workload.gpus for name, workload in found.running["workloads"].items()}
+    assert [gpus[name] for name in gpus if name.startswith("share-")] == [1] * 5
     overrides.edit(file, lambda config: overrides.claiming(config, "gpus", 2))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.pools["gpus"].pool.device_class == "gpu.nvidia.com"
