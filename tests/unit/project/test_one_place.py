@@ -1,8 +1,9 @@
 """A version, a taint: each is one constant, and a change of it is a change of one file."""
 
+import ast
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from gpu_cluster.components.catalog.kubernetes import ZONE
 from gpu_cluster.components.cluster import GPU_TAINT
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.scalers import SCALERS
-from gpu_cluster.components.settings.blocks import BLOCKS, RUNNING
+from gpu_cluster.components.settings.blocks import BLOCKS
 from gpu_cluster.stacks.definition.files import ROOT
 from tests.toy import python
 from tests.tree import sources
@@ -72,32 +73,72 @@ def test_no_component_writes_the_label_of_a_zone_again() -> None:
     assert [path.name for path in paths if f'"{ZONE}"' in path.read_text()] == ["kubernetes.py"]
 
 
-_COMPARES: Mapping[str, tuple[Mapping[str, object], Mapping[str, int]]] = {
-    "scaler": (SCALERS, {}),
-    "platform": (PLATFORMS, {}),
-    # What is left of a stack without a declared namespace, or without queues.
-    "block": (BLOCKS, {"components/settings/remaining.py": 1}),
-}
-"""Table -> its keys, and file -> lines that compare a value with one of them; what follows from a
-key belongs in its row."""
+_NAMED: Mapping[str, tuple[str, Mapping[str, object], str]] = {
+    # Limits of settings, like NotWith; the pools of one scaler; tests, each with one.
+    "scaler": ("scaler", SCALERS, "eks/pool_args existing/pool_args gke/compute_class "
+               "gke/node_identity gke/pool_args gke_autopilot/pool_args docs/scaler_table"),
+    "platform": ("platform", PLATFORMS, "docs/supported"),  # Pools of each.
+    # The type of the only block that others ask for; what is left without a namespace, and without
+    # an account or a claim.
+    "block": ("block|running", BLOCKS, "settings/model settings/remaining settings/remaining"),
+}  # fmt: skip
+"""Table -> words for its rows, its keys, and the files that name one, as often as they do."""
+_TABLES = ["components/platforms", "components/scalers", "settings/blocks"]
 
 
-@pytest.mark.parametrize("table", _COMPARES)
-def test_few_lines_compare_a_name_of_a_table(table: str) -> None:
-    """A feature that asks for a name forgets the other rows."""
-    rows, expected = _COMPARES[table]
-    keys = f"(?:{'|'.join(map(re.escape, rows))})"
-    compared = re.compile(rf"(?:[!=]=|\bin) [(\[\"']*{keys}\"|\"{keys}\" (?:[!=]=|in)\b")
-    found = {
-        str(path.relative_to(ROOT)): count
-        for path in sources()
-        if (count := sum(table in line and bool(compared.search(line))
-                         for line in path.read_text().splitlines()))
-    }  # fmt: skip
-    assert found == expected
+def _named(code: str, words: str, keys: Collection[str]) -> int:
+    """How often the code compares something with keys, looks one up, passes one to a function or
+    has a table by them. A key that is also a common word counts only next to one of `words`."""
+    count = 0
+    for node in ast.walk(ast.parse(code)):
+        values, near = list[ast.expr](), list[ast.AST]([node])
+        match node:
+            case ast.Call(func=ast.Name(id="NotWith" | "never" | "only")):
+                pass  # An annotation of a setting.
+            case ast.Call():
+                by_name = [item for item in node.keywords if re.search(words, item.arg or "")]
+                # The first argument of a component is its own name.
+                component = re.fullmatch("[A-Z][A-Za-z]+[a-z]", ast.unparse(node.func))
+                values = [*node.args[bool(component) :], *(item.value for item in by_name)]
+                near = [node.func, *by_name]
+            case ast.Subscript():
+                values, near = [node.slice], [node.value]
+            case ast.Compare():
+                values = [node.left, *node.comparators]
+            case ast.Dict():
+                table = {getattr(key, "value", None) for key in node.keys}
+                count += len(table) > 1 and table <= keys
+        parts = [part for value in values for part in getattr(value, "elts", [value])]
+        named = [key for part in parts if (key := getattr(part, "value", None)) in keys]
+        if named:
+            about = re.sub("'.*?'", "", " ".join(map(ast.unparse, near))).lower()
+            rare = not isinstance(node, ast.Subscript) and re.search("[-A-Z]", " ".join(named))
+            count += bool(rare or re.search(words, about))
+    return count
 
 
-def test_warnings_name_no_block_of_pods() -> None:
-    """They ask a block's entries, so that a new block gets all of them."""
-    text = (ROOT / "components/settings/validate.py").read_text()
-    assert [key for key in RUNNING if re.search(rf'["\'.]{key}\b["\'.\[]', text)] == []
+@pytest.mark.parametrize("table", _NAMED)
+def test_no_row_is_named_outside_its_table(table: str) -> None:
+    """A feature that asks for a name forgets the other rows. A platform's folder names its own."""
+    words, rows, expected = _NAMED[table]
+    found = []
+    for path in sources():
+        own = {key for key, row in PLATFORMS.items() if row.folder == path.parent.name}
+        count = _named(path.read_text(), words, rows.keys() - own)
+        found += [f"{path.parent.name}/{path.stem}"] * count
+    assert [file for file in found if file not in _TABLES] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("count", "code"),
+    [
+        (3, 'scaler == "karpenter" or "auto-mode" in (old, new) or scaler in ("karpenter", "")'),
+        (3, 'SCALERS["karpenter"], SCALERS.get("karpenter"), {"karpenter": 1, "auto-mode": 2}'),
+        (2, 'pool.local_disks("auto-mode"), nodes(pool, scaler="karpenter")'),
+        (0, 'NotWith("auto-mode", "why"), Literal["auto-mode"], never(scaler="auto-mode")("why")'),
+        (0, 'options["karpenter"], {"autopilot": 1}, name == "karpenter", Karpenter("auto-mode")'),
+    ],
+)
+def test_a_row_is_named_by_whatever_depends_on_it(count: int, code: str) -> None:
+    """Settings, and other things of the same name, do not."""
+    assert _named(code, "scaler", SCALERS.keys()) == count
