@@ -57,7 +57,8 @@ class Scaler:
     """The CSI driver whose disks nodes attach; None if it is the owner's."""
     disk_tags: Mapping[str, str] = field(default_factory=dict)
     """The tags with which AWS's policy for the driver lets it attach a volume that it did not
-    create; `{cluster}` is the cluster's name."""
+    create, AmazonEBSCSIDriverPolicyV2 or AmazonEKSBlockStoragePolicyV2 (read 2026-11-28);
+    `{cluster}` is the cluster's name."""
     uses_nvme: bool = False
     """Whether a node's own NVMe disks, if they are larger than its volume, replace it."""
     own_nvidia: bool = False
@@ -105,8 +106,6 @@ class Scaler:
 
 
 _EKS, _GKE = ("eks", "eks-existing"), ("gke", "gke-existing")
-# AmazonEBSCSIDriverPolicyV2, read 2026-11-28.
-_EBS_TAGS = {"ebs.csi.aws.com/cluster": "true"}
 _DATAPLANE = "GKE Dataplane V2"
 SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
     "node-pools": Scaler(
@@ -177,7 +176,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         nodes={_NODE_GROUP: ("launchTemplate.version", "version", "releaseVersion")},
         pools=(_NODE_GROUP,),
         disks="ebs.csi.aws.com",
-        disk_tags=_EBS_TAGS,
+        disk_tags={"ebs.csi.aws.com/cluster": "true"},
         policies="the addon vpc-cni",
         limit="pool",
         stay=_FOR_CLUSTER_AUTOSCALER,
@@ -198,7 +197,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         pools=(_KARPENTER_POOL,),
         in_cluster=True,
         disks="ebs.csi.aws.com",
-        disk_tags=_EBS_TAGS,
+        disk_tags={"ebs.csi.aws.com/cluster": "true"},
         # The EC2NodeClass of Karpenter 1.15.0 (components/crds).
         restricted_tags=re.compile(
             r"eks:eks-cluster-name|kubernetes\.io/cluster.*|karpenter\.sh/(nodepool|nodeclaim)"
@@ -223,7 +222,6 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
         serves_system=True,
         # docs.aws.amazon.com/eks/latest/userguide/create-storage-class.html
         disks="ebs.csi.eks.amazonaws.com",
-        # AmazonEKSBlockStoragePolicyV2, read 2026-11-28.
         disk_tags={"eks:eks-cluster-name": "{cluster}"},
         uses_nvme=True,
         own_nvidia=True,

@@ -115,8 +115,7 @@ def gpu_nodes(resolved: ResolvedPool[EksGpuNodeGroupArgs], site: Site) -> Nodes:
 def in_order(nodes: Nodes, resolved: ResolvedPool[EksGpuNodeGroupArgs]) -> Nodes:
     """The nodes with a NodePool for each choice of the pool's order, the first with the largest
     weight, unless one NodePool has the order. They are `Nodes` of the same node class."""
-    args = resolved.args
-    names = part_names(nodes.name, args.fallback, groups=False)
+    args, names = resolved.args, part_names(nodes.name, resolved.args.fallback, groups=False)
     if len(names) == 1:
         return nodes
     first = args.karpenter.weight or len(names)

@@ -16,7 +16,6 @@ from ..catalog import cuda, images
 from ..catalog import kubernetes as names
 from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
-from ..gpu.workload_args import GpuPodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
 from ..schema.decode import NAMESPACE, at, unknown
@@ -34,12 +33,10 @@ def check_names(settings: Settings[Any]) -> Iterator[Refusal]:
     labels."""
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
-    for key in (key for key, block in RUNNING.items() if block.names is not None):
-        for name, entry in settings.running[key].items():
-            if test and name in measuring and entry.namespace == test.namespace:
-                yield refuse(f"{NAMESPACE}:{key}.{name}")(
-                    f"is the name of the Job that tests pool {measuring[name]}; choose another"
-                )
+    for path, args in settings.entries.items():
+        pool = measuring.get(path.rpartition(".")[2])
+        if test and pool and args.namespace == test.namespace:
+            yield refuse(path)(f"is the name of the Job that tests pool {pool}; choose another")
 
 
 @collected
@@ -470,7 +467,7 @@ def _unknown_groups(settings: Settings[Any]) -> Iterator[str]:
 
 def _of_entries(settings: Settings[Any]) -> Iterator[str]:
     for path, args in settings.entries.items():
-        if isinstance(args, GpuPodArgs):
+        if hasattr(args, "warnings"):
             yield from (f"{path}.{line}" for line in args.warnings())
 
 

@@ -271,14 +271,10 @@ class Rehearsal:
     def _scaled(self) -> Mapping[Workload, ScalingArgs]:
         """The Deployments of services that an autoscaler scales."""
         settings = self.sandbox.program.settings
-        scaled = {
-            (args.namespace, path.rpartition(".")[2]): scaling
+        return {
+            Workload(kind="Deployment", namespace=args.namespace, name=path.split(".")[1]): scaling
             for path, args in (settings.entries if settings else {}).items()
             if (scaling := getattr(args, "scaling", None))
-        }
-        return {
-            Workload(kind="Deployment", namespace=namespace, name=name): scaling
-            for (namespace, name), scaling in scaled.items()
         }
 
     @property
