@@ -67,7 +67,7 @@ class Scaler:
     """Whether the cloud adds a fee to the price of the instances that it starts."""
     restricted_tags: re.Pattern[str] = re.compile(r"(?!)")
     """Keys of tags that it sets on instances itself, and refuses in a node class."""
-    taken: Mapping[str, str] = field(default_factory=dict)
+    used_names: Mapping[str, str] = field(default_factory=dict)
     """Names of NodePools and node classes that pools cannot have -> what they belong to."""
     policies: str | None
     """What enforces NetworkPolicies; None if it is the owner's."""
@@ -203,7 +203,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
             r"eks:eks-cluster-name|kubernetes\.io/cluster.*|karpenter\.sh/(nodepool|nodeclaim)"
             r"|karpenter\.k8s\.aws/ec2nodeclass"
         ),
-        taken={SYSTEM_NODES: "the NodePool of this stack's system nodes"},
+        used_names={SYSTEM_NODES: "the NodePool of this stack's system nodes"},
         policies="the addon vpc-cni",
         limit="NodePool",
         stay=_FOR_KARPENTER,
@@ -233,7 +233,7 @@ SCALERS: Final[Mapping[str, Scaler]] = MappingProxyType({
             r"|karpenter\.sh/(provisioner-name|nodepool|nodeclaim|managed-by)"
         ),
         # create-node-class.html and create-node-pool.html, read 2026-11-24.
-        taken={
+        used_names={
             "default": "EKS's own NodeClass",
             "general-purpose": "EKS's own NodePool",
             "system": "EKS's own NodePool",

@@ -280,8 +280,8 @@ def check_node_pools(
         **{name: f"{NAMESPACE}:gpuPools.{name}" for name in pools},
     }
     for name, path in paths.items():
-        if name in row.taken:
-            yield refuse(path)(f"is the name of {row.taken[name]}; give the pool another name")
+        if name in row.used_names:
+            yield refuse(path)(f"is the name of {row.used_names[name]}; give the pool another name")
     least = {name: pool.min_nodes for name, pool in cluster.cpu_pools.items()}
     least |= {name: pool.min_nodes for name, pool in pools.items()}
     for name, nodes in least.items():
