@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from ..schema.limits import Limit, pattern
-from ..schema.refusal import Refusal, refuse
+from ..schema.refusal import Refusal, named, refuse
 
 _EXAMPLES = [
     ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
@@ -16,6 +16,7 @@ _EXAMPLES = [
 _RFC_1918 = [
     ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 ]
+SET_PRIVATE = named("set privateEndpoint: true")
 _PRIVATE, _PUBLIC = 8, 16
 """Shortest prefixes of networks that may reach a control plane. Few own a public /16."""
 

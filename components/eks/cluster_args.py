@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Interval, MaxLen, MinLen
 
-from ..access.addresses import AuthorizedNetworks, cidr, example_warnings
+from ..access.addresses import SET_PRIVATE, AuthorizedNetworks, cidr, example_warnings
 from ..access.service_accounts import KMS_ARN, KMS_KEY, POLICY
 from ..catalog import eks as catalog
 from ..catalog import images
@@ -314,7 +314,7 @@ class EksClusterArgs(Checked):
         if not self.authorized_networks and not self.private_endpoint:
             yield refuse("authorizedNetworks")(
                 "is empty, so nobody outside the VPC could reach the control plane",
-                remedy="name the networks that may, or «set privateEndpoint: true»",
+                remedy=f"name the networks that may, or {SET_PRIVATE}",
             )
         seen: dict[str, str] = {}
         for name, text in self.authorized_networks.items():
@@ -330,7 +330,7 @@ class EksClusterArgs(Checked):
         if self.authorized_networks and not self.public_networks and not self.private_endpoint:
             yield refuse("authorizedNetworks")(
                 "has only private networks, so that the public endpoint would be open to the world",
-                remedy="«set privateEndpoint: true», or name a public network too",
+                remedy=f"{SET_PRIVATE}, or name a public network too",
             )
 
     @property

@@ -15,7 +15,7 @@ from ..schema.effect import Sent
 from ..schema.limits import UNIQUE, Hint, matching
 from ..schema.on_change import NEVER, OnChange, if_longer
 from ..schema.outputs import MaybeOutput, texts
-from ..schema.refusal import Refusal, collected, refuse
+from ..schema.refusal import Refusal, collected, named, refuse
 from ..schema.rules import Checked, rule
 from . import regions
 
@@ -88,7 +88,7 @@ class EksNetworkArgs(Checked):
             raise refuse("zones")(
                 "is missing; name two or three zones of the region (aws ec2 "
                 "describe-availability-zones --region REGION lists your account's), or give "
-                "«subnetIds»"
+                + named("subnetIds")
             )
 
     def possible(self, key: str) -> None:
@@ -104,7 +104,8 @@ class EksNetworkArgs(Checked):
         for key in ("zones", "cidr", "nat", "interface_endpoints"):
             if key in given:
                 raise refuse(camel(key))(
-                    "an existing VPC has its own", remedy="drop it, or drop «subnetIds»"
+                    "an existing VPC has its own",
+                    remedy=f"drop it, or drop {named('subnetIds')}",
                 )
 
     @collected

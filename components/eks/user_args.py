@@ -13,7 +13,7 @@ from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, pattern
 from ..schema.outputs import MaybeOutput, Named, keyed, named
-from ..schema.refusal import Keys, Refusal, refuse
+from ..schema.refusal import OTHER, Keys, Refusal, refuse
 from ..schema.rules import Checked, only, rule
 
 # IAM Identity Center's roles have a path:
@@ -127,7 +127,7 @@ def check_principals(users: Mapping[str, EksUserArgs], admins: Named[MaybeOutput
         if other != arn:
             kind = "role" if ":role/" in arn else "user"
             raise refuse(key, arn)(
-                f"is {other!r} of OTHER in another spelling, and an account has one {kind} of a "
+                f"is {other!r} of {OTHER} in another spelling, and an account has one {kind} of a "
                 "name, whatever its path and case",
                 other=before,
                 remedy=f"give both as this command prints it: aws iam get-{kind} --{kind}-name "

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Interval
 
-from ..access.addresses import AuthorizedNetworks, cidr, example_warnings
+from ..access.addresses import SET_PRIVATE, AuthorizedNetworks, cidr, example_warnings
 from ..catalog import gke as catalog
 from ..catalog.bad_releases import harm
 from ..catalog.dates import holds
@@ -194,7 +194,7 @@ class GkeControlPlaneArgs(Checked):
         if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
             raise refuse("authorizedNetworks")(
                 "is empty, so nobody could reach the control plane; name the networks that may, or "
-                "«set privateEndpoint: true» or dnsEndpoint: true"
+                f"{SET_PRIVATE} or dnsEndpoint: true"
             )
 
     @rule

@@ -14,7 +14,7 @@ from ..schema.effect import Sent
 from ..schema.limits import Limit, matching
 from ..schema.on_change import NEVER, OnChange
 from ..schema.outputs import MaybeOutput, applied
-from ..schema.refusal import Refusal, collected, refuse
+from ..schema.refusal import Refusal, collected, named, refuse
 from ..schema.rules import Checked, rule
 from .immutable import unless_grown
 from .sign_in import PROJECT
@@ -201,12 +201,14 @@ class GkeNetworkArgs(Checked):
         for key, what in _NAMED.items():
             if getattr(self, key) is None:
                 raise refuse(camel(key))(
-                    "is missing; an existing network needs «vpc», «subnetwork», «podsRange» and "
-                    f"«servicesRange»: name {what}"
+                    f"is missing; an existing network needs {named('vpc')}, "
+                    f"{named('subnetwork')}, {named('podsRange')} and {named('servicesRange')}: "
+                    f"name {what}"
                 )
         if self.pods_range == self.services_range:
             raise refuse("servicesRange", self.services_range)(
-                "is also «podsRange», and GKE needs two different secondary ranges; name another"
+                f"is also {named('podsRange')}, and GKE needs two different secondary ranges; "
+                "name another"
             )
 
     def _check_ranges(self) -> None:

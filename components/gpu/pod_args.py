@@ -28,7 +28,7 @@ from ..schema.limits import (
     Hint,
     matching,
 )
-from ..schema.refusal import Keys, Refusal, Refusals, refuse
+from ..schema.refusal import OTHER, Keys, Refusal, Refusals, refuse
 from ..schema.rules import Checked, rule
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
@@ -259,7 +259,7 @@ class PodArgs(Checked):
         for position, source in enumerate(self.env_from):
             path = ("envFrom", position, "name")
             if source.name and (other := taken.setdefault(source.name, path)) != path:
-                reason = f"{source.name} is in OTHER, too; drop one of the two"
+                reason = f"{source.name} is in {OTHER}, too; drop one of the two"
                 yield refuse(path)(reason, other=other)
 
     def variables(self, defaults: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from ..kube import quantity
 from ..schema.decode import shown
 from ..schema.effect import Sent, Silent
 from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
-from ..schema.refusal import Refusal, collected, raised, refuse
+from ..schema.refusal import OTHER, Refusal, collected, raised, refuse
 from ..schema.rules import only, rule
 from .gpu_claims import Claim, claims
 from .pod_args import PodArgs
@@ -306,7 +306,7 @@ class WorkloadArgs(GpuPodArgs):
         for name, port in self.ports.items():
             if (other := taken.setdefault(port, name)) != name:
                 yield refuse(("ports", name), port)(
-                    "is that of OTHER, too; drop one of the two, and use the other name",
+                    f"is that of {OTHER}, too; drop one of the two, and use the other name",
                     other=("ports", other),
                 )
 

@@ -34,7 +34,10 @@ _LONGEST = 2000
 """Maximum length of a line; the longest list of allowed values has about half of that."""
 _DATE = re.compile(r"'[0-9]{4}-[0-9-]{5} [0-9:]{8} [+]0000 UTC' is (?!read as)")
 """A date without quotes, as the engine passes it."""
-_WORDS = re.compile("«([^»]*)»")
+_WORDS = re.compile("\ue000([^\ue001]*)\ue001")
+OTHER = "\ue002"
+"""In a reason, the place of the path of another setting: private characters, unlike words, are in
+no name or value that a reason shows."""
 _NOT_SHOWN = object()
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,7 +108,7 @@ class Refusal(ValueError):
         self.meant = meant
         """What an unknown key or word most likely means, if that is not its spelling."""
         self.other = tuple(other)
-        """The path of another setting, in whose place the reason has OTHER."""
+        """The path of another setting, whose place in the reason is OTHER."""
         self.further = tuple(further)
 
     @property
@@ -143,13 +146,16 @@ class Refusal(ValueError):
         return self.spelled({})
 
     def spelled(self, names: Mapping[str, str]) -> str:
-        """The clause with other names for the words that reason and remedy have in guillemets."""
+        """The clause with other names for what reason and remedy name with `named`."""
         in_line = self.code in (UNKNOWN_KEY, UNKNOWN_NAMESPACE)
         shows = self.given is not _NOT_SHOWN and not in_line
-        reason = f"{self._shown()} {self.reason}" if shows else self.reason
-        reason = reason.replace("OTHER", written(self.other)) if self.other else reason
-        text = "; ".join(filter(None, (reason, self._allowed(), self.remedy)))
-        return _WORDS.sub(lambda word: names.get(word[1], word[1]), text)
+        reason, remedy = (
+            _WORDS.sub(lambda word: names.get(word[1], word[1]), text)
+            for text in (self.reason, self.remedy)
+        )
+        reason = reason.replace(OTHER, written(self.other))
+        reason = f"{self._shown()} {reason}" if shows else reason
+        return "; ".join(filter(None, (reason, self._allowed(), remedy)))
 
     def but(self, **fields: Any) -> "Refusal":
         """The same refusal with other fields."""
@@ -275,6 +281,11 @@ def refuse(path: str | Sequence[str | int], given: Any = _NOT_SHOWN) -> _Because
     """The refusal of the setting at `path`, and of the value that its line shows, for the reason
     with which the result is called: in the order in which a user reads it."""
     return functools.partial(Refusal, path, given=given)
+
+
+def named(words: str) -> str:
+    """The words of a reason or remedy for which `spelled` may have other names."""
+    return f"\ue000{words}\ue001"
 
 
 def narrowed(refusal: Refusal, args: Any, *path: str | int) -> Refusal:

@@ -26,7 +26,7 @@ from gpu_cluster.components.gpu.volume_args import VolumeArgs
 from gpu_cluster.components.gpu.workload_args import WorkloadArgs
 from gpu_cluster.components.platforms import PLATFORMS
 from gpu_cluster.components.schema.decode import camel, no_such_key
-from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.schema.refusal import OTHER, Refusal, named, refuse
 from gpu_cluster.components.schema.renamed import COUNTERPARTS, ELSEWHERE
 from gpu_cluster.components.settings import load as settings
 from gpu_cluster.components.settings.endpoints import foreign_endpoints
@@ -425,6 +425,16 @@ def test_refusals_that_do_not_follow_from_each_other_are_raised_together(name: s
     for line, start in zip(sorted(lines), sorted(expected), strict=True):
         assert line.removeprefix("gpu-cluster:").startswith(start)
     assert lines == [*map(str, refusals(values))]
+
+
+def test_a_refusal_shows_the_users_own_values_as_they_are() -> None:
+    """Also those in its reason, beside the place of another path and words for which an option of
+    the command line may stand."""
+    reason = f"«MOTHER» is in {OTHER}, too; drop one, or {named('vpc')}"
+    refused = refuse("b", "«OTHER»")(reason, other=("a", "OTHER"), remedy=f"drop {named('vpc')}")
+    line = "'«OTHER»' «MOTHER» is in a.OTHER, too; drop one, or {0}; drop {0}"
+    assert str(refused) == f"b: {line.format('vpc')}"
+    assert refused.spelled({"vpc": "--vpc", "OTHER": "x", "MOTHER": "x"}) == line.format("--vpc")
 
 
 def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tests.unit.project.test_lines import ROOT
 
-CLAUSE = re.compile(r"[;:,]|\{[^}]*\}|OTHER")
+CLAUSE = re.compile(r"[;:,]|\{[^}]*\}")
 """What ends a clause: punctuation, or a value."""
 
 
 def plain(text: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"[\\«»]", "", text).replace("''", "'"))
+    return re.sub(r"\s+", " ", re.sub(r"\\", "", text).replace("''", "'"))
 
 
 def sentences(path: Path) -> Iterator[tuple[ast.Call, list[str]]]:
