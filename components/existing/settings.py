@@ -10,7 +10,7 @@ from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..schema.decode import NAMESPACE, at
 from ..schema.outputs import is_output
-from ..schema.refusal import Refusals, known_only, refuse
+from ..schema.refusal import Refusal, Refusals, known_only, refuse
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -100,7 +100,7 @@ def _kubeconfig(cluster: ExistingClusterArgs) -> Any:
     def read(text: str) -> str:
         try:
             return at(f"{NAMESPACE}:cluster", replace(cluster, kubeconfig=text).read_kubeconfig)
-        except ValueError as error:  # Nothing above an output turns it into one line.
-            raise pulumi.RunError(str(error)) from None
+        except Refusal as refusal:  # Nothing above an output turns it into lines.
+            raise pulumi.RunError("\n".join(map(str, refusal.every))) from None
 
     return pulumi.Output.from_input(content).apply(read)

@@ -27,7 +27,7 @@ shells."""
 
 
 class CheckError(Exception):
-    """The request cannot be carried out at all; one line that says what to do."""
+    """The request cannot be carried out at all; what to do, usually in one line."""
 
 
 def worst(codes: Iterable[int]) -> ExitCode:

@@ -9,6 +9,7 @@ from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.kube import credentials
 from gpu_cluster.components.platforms import PLATFORMS, platform_in
 from gpu_cluster.components.schema.decode import NAMESPACE
+from gpu_cluster.components.schema.refusal import Refusal
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition import files
@@ -98,7 +99,7 @@ def is_existing(config: Mapping[str, Any]) -> bool:
 def settings_of(
     stack: str, config: Mapping[str, Any], *, kubeconfig: str | None = None
 ) -> Settings[Any]:
-    """The settings, parsed like in the program. Raises CheckError with the program's message.
+    """The settings, parsed like in the program. Raises CheckError with the program's messages.
 
     `kubeconfig` (content) replaces the one that an existing cluster's settings name, and is checked
     like one in the stack file: `NOWHERE` for callers that reach the cluster in another way.
@@ -108,8 +109,9 @@ def settings_of(
         config = with_kubeconfig(config, kubeconfig)
     try:
         return from_config(flat(config), ROOT)
-    except ValueError as error:
-        raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
+    except Refusal as refusal:
+        lines = (f"Pulumi.{stack}.yaml: {mistake}" for mistake in refusal.every)
+        raise CheckError("\n".join(lines)) from None
 
 
 def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:

@@ -278,7 +278,7 @@ class Proof:
             if getattr(resolved.args, "max_nodes", None)
         }
         refused = {
-            name: variants.refusal(self.stack, variants.grown(self.config, {name: size}))
+            name: variants.refusal(variants.grown(self.config, {name: size}))
             for name, size in sizes.items()
         }
         sizes = {name: size for name, size in sizes.items() if not refused[name]}
@@ -387,7 +387,7 @@ class Proof:
         """The pools for which the settings accept a change, and why they refuse the others."""
         able, notes = [], []
         for pool in self._chosen():
-            reason = variants.refusal(self.stack, change(pool))
+            reason = variants.refusal(change(pool))
             if pool.all_at_once is not None:
                 reason = f"{pool.name} is queued, and its nodes start only for jobs of a queue"
             able += [] if reason else [pool]

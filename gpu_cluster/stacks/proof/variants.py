@@ -9,7 +9,8 @@ from gpu_cluster.components.schema.decode import NAMESPACE
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.files import without_secrets
-from gpu_cluster.stacks.definition.settings import NOWHERE, settings_of
+from gpu_cluster.stacks.definition.settings import NOWHERE, with_kubeconfig
+from gpu_cluster.stacks.definition.validation import refusals
 from gpu_cluster.stacks.outcome import CheckError
 
 Config = Mapping[str, Any]
@@ -88,13 +89,10 @@ def refuse_encrypted(stack: str, config: Config) -> None:
             )
 
 
-def refusal(stack: str, config: Config) -> str:
+def refusal(config: Config) -> str:
     """Why the program would refuse the config; empty if it does not."""
-    try:
-        settings_of(stack, without_secrets(config), kubeconfig=NOWHERE)
-    except CheckError as error:
-        return str(error).removeprefix(f"Pulumi.{stack}.yaml: ")
-    return ""
+    refused = refusals(with_kubeconfig(without_secrets(config), NOWHERE))
+    return str(refused[0]) if refused else ""
 
 
 def _block(config: Config, key: str) -> dict[str, Any]:

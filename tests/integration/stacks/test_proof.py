@@ -303,7 +303,7 @@ def test_a_stack_with_encrypted_values_is_proven(make: Make) -> None:
 
 def test_a_proof_without_a_job_is_no_success(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as one of a stack whose pools are all queued."""
-    monkeypatch.setattr(variants, "refusal", lambda stack, config: "it is full")
+    monkeypatch.setattr(variants, "refusal", lambda config: "it is full")
     proof = make()
     assert proof.run() is ExitCode.UNKNOWN
     assert proof.steps[2].detail == "no pool ran a job; it is full"

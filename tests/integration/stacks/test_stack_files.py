@@ -18,7 +18,7 @@ from gpu_cluster.stacks.definition.program import copy_program
 from gpu_cluster.stacks.definition.settings import own_kubeconfig
 from gpu_cluster.stacks.engine.pulumi import EngineError, Pulumi, reason
 from gpu_cluster.stacks.live import cluster, controllers
-from gpu_cluster.stacks.outcome import CheckError
+from gpu_cluster.stacks.outcome import CheckError, ExitCode
 from quality.__main__ import main as quality_main
 from quality.docs import gpus as measured_gpus
 
@@ -96,6 +96,10 @@ def test_a_rehearsal_shows_every_mistake_of_a_file_as_validate_does(
     assert main(["validate", "x"]) == 1
     assert capfd.readouterr().out == lines
     assert not (tmp_path / "rehearsal").exists()
+    messages = [f"Pulumi.x.yaml: {found['message']}" for found in json.loads(answer)["findings"]]
+    assert main(["cost", "x"]) == ExitCode.UNKNOWN
+    costless = capfd.readouterr().err.removeprefix("gpu-cluster cost: ").splitlines()
+    assert sorted(costless) == sorted(messages)
 
 
 def test_what_the_engine_writes_is_known(tmp_path: Path) -> None:

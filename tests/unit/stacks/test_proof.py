@@ -42,7 +42,7 @@ def test_what_the_steps_add_is_accepted_on_every_platform(stack: str) -> None:
         variants.with_test(variants.with_jobs(config, pools, 1), pools),
         variants.with_jobs(bare, pools, 2),
     ):
-        assert variants.refusal(stack, changed) == ""
+        assert variants.refusal(changed) == ""
     found = settings_of(stack, variants.with_jobs(bare, pools, 2), kubeconfig=NOWHERE)
     assert [*found.running["workloads"]] == [f"prove-{pool.name}-2" for pool in pools]
     assert all(job.wait and job.kind == "job" for job in found.running["workloads"].values())
