@@ -19,7 +19,7 @@ from ..gpu.pod_args import NamespaceArgs, PodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
 from ..schema.decode import NAMESPACE, at, unknown
-from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal, collected, raised, refuse
+from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal, Refusals, collected, raised, refuse
 from .blocks import RUNNING
 from .model import Settings
 
@@ -179,7 +179,7 @@ def check_groups(settings: Settings[Any]) -> list[str]:
     Returns a warning for each namespace of an existing cluster that the stack does not create.
     """
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
-    warnings = []
+    warnings, refusals = list[str](), Refusals()
     for name, queue in (settings.batch.queues if settings.batch else {}).items():
         path = f"{NAMESPACE}:{queue.key(name, 'namespaces')}"
         unknown = [
@@ -197,7 +197,9 @@ def check_groups(settings: Settings[Any]) -> list[str]:
         ]
         for position, namespace in enumerate(queue.namespaces if queue.submitters else ()):
             if namespace not in unknown:
-                check_restricted_namespace((path, position), namespace, created)
+                with refusals:
+                    check_restricted_namespace((path, position), namespace, created)
+    refusals.check()
     return warnings
 
 

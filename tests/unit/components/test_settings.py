@@ -362,6 +362,17 @@ TOGETHER = {
             "workloads.sample-gpu-pod.volumes.data.claim: 'data' is not one of volumeClaims; add",
         ],
     ),
+    "two namespaces of a queue": (
+        "dev",
+        [["gpu-cluster:batch", {"jobSet": True, "queues": {"training": {
+            "pools": ["train-gpu"], "groups": ["researchers"],
+            "namespaces": ["default", "kube-system"],
+        }}}]],
+        [
+            "batch.queues.training.namespaces[0]: the namespace 'default' is not one of this stack",
+            "batch.queues.training.namespaces[1]: the namespace 'kube-system' is not one of this",
+        ],
+    ),
     "the provider's region, and networks": (
         "train",
         [
