@@ -150,8 +150,8 @@ def _choices(stack: str, given: dict[str, Any], *, asking: bool, examples: bool)
                 # An example that the user accepts counts as not given, so that the file marks it.
                 answer = None if answer == convert(default) else answer
                 choices = _chosen(given | {key: answer})
-                if line := new_stack.answer_refusal(stack, choices, options[key]):
-                    raise click.UsageError(line.removeprefix(f"{options[key]}: "))
+                if refused := new_stack.answer_refusal(stack, choices, options[key]):
+                    raise click.UsageError(refused)
                 return answer
 
             given[key] = click.prompt(question, default=default, value_proc=checked, err=True)

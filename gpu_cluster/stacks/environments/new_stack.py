@@ -134,22 +134,28 @@ def write_stack(stack: str, choices: Choices, source: Path = ROOT) -> tuple[Path
 
 def by_options(refusal: Refusal) -> str:
     """The program's error about a file that is not written, with options instead of keys."""
+    return f"{_option_of(refusal) or refusal.at}: {refusal.spelled(_WORDS)}"
+
+
+def _option_of(refusal: Refusal) -> str:
     # The last key that has an option: gcp:project, or admins and authorizedNetworks of more.
     keys = [f"{key}".rpartition(":")[2] for key in refusal.path]
-    option = next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), refusal.at)
-    return f"{option}: {refusal.spelled(_WORDS)}"
+    return next((OPTIONS[key] for key in reversed(keys) if key in OPTIONS), "")
 
 
 def answer_refusal(stack: str, choices: Choices, option: str) -> str:
-    """The line that refuses the file because of this option; empty if none does."""
+    """Why the file is refused because of this option; empty if it is not."""
     try:
         config = document_in(stack_text(stack, choices, "").encode(), stack)["config"]
-        lines = [*map(by_options, refusals(config))]
+        reasons = {_option_of(refusal): refusal for refusal in reversed(refusals(config))}
+    except _OptionError as error:
+        return error.clause if error.option == option else ""
     except StackError as error:
-        lines = [str(error)]
+        return str(error) if option == "--gpu" else ""
+    if option in reasons:
+        return reasons[option].spelled(_WORDS)
     # The GPU decides about the machine, which has no option.
-    of_gpu = [line for line in lines if option == "--gpu" and not line.startswith("--")]
-    return next((line for line in lines if line.startswith(f"{option}: ") or line in of_gpu), "")
+    return by_options(reasons[""]) if option == "--gpu" and "" in reasons else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +233,14 @@ def stack_text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _OptionError(StackError):
+    """No file can have the value of this option."""
+
+    def __init__(self, option: str, clause: str, between: str = ": ") -> None:
+        super().__init__(f"{option}{between}{clause}")
+        self.option, self.clause = option, clause
+
+
 class _Read:
     """Choices, and which of them the platform's module has read."""
 
@@ -245,7 +259,7 @@ class _Read:
         for name in sorted({item.name for item in fields(Choices)} - self._names):
             if value := getattr(self._choices, name):
                 option = (name if isinstance(value, int) else name.removesuffix("s")).split("_")
-                raise StackError(f"--{'-'.join(option)}: has no effect on {where}; drop it")
+                raise _OptionError(f"--{'-'.join(option)}", f"has no effect on {where}; drop it")
 
 
 def example(given: object) -> str:
@@ -287,7 +301,8 @@ def _check_existing(choices: Choices) -> None:
     """Refuses options that the owner of an existing cluster has decided."""
     added = PLATFORMS[choices.row].added
     if choices.existing and not added:
-        raise StackError(f"--existing: is for gke and eks, not for {choices.platform}; drop it")
+        reason = f"is for gke and eks, not for {choices.platform}; drop it"
+        raise _OptionError("--existing", reason)
     decided: Mapping[str, object] = {
         "--name": choices.name,
         "--admin": choices.admin,
@@ -297,7 +312,7 @@ def _check_existing(choices: Choices) -> None:
         "--vpc, --subnetwork and their ranges": choices.network,
     }
     if added and (option := next((name for name in decided if decided[name]), None)):
-        raise StackError(f"{option}: the owner of {choices.existing} decides this; drop it")
+        raise _OptionError(option, f"the owner of {choices.existing} decides this; drop it")
 
 
 def _check_network(choices: Choices) -> None:
@@ -305,9 +320,10 @@ def _check_network(choices: Choices) -> None:
     cloud = PLATFORMS[choices.platform].cloud
     if choices.network and cloud != "google":
         option = OPTIONS[next(iter(choices.network))]
-        raise StackError(f"{option} is for gke and gke-autopilot; on eks give --subnet-id")
+        raise _OptionError(option, "is for gke and gke-autopilot; on eks give --subnet-id", " ")
     if choices.subnet_ids and cloud != "aws":
-        raise StackError("--subnet-id is for eks; on gke give --vpc, --subnetwork and its ranges")
+        reason = "is for eks; on gke give --vpc, --subnetwork and its ranges"
+        raise _OptionError("--subnet-id", reason, " ")
 
 
 def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = False) -> Offer:
@@ -320,7 +336,8 @@ def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = Fal
         try:
             region = gke.region_of(place)
         except ValueError as error:
-            raise StackError(f"--location: {error}; give one such as us-central1-a") from None
+            reason = f"{error}; give one such as us-central1-a"
+            raise _OptionError("--location", reason) from None
     every = [offer for offer in offers(gpu) if offer.cloud == cloud]
     if autopilot:
         every = [offer for offer in every if offer.autopilot]
