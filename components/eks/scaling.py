@@ -14,6 +14,7 @@ from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 from ..lifecycle import recycling
 from ..lifecycle.prefix import hook
 from ..scalers import SCALERS
+from ..schema.refusal import refuse
 from .releases import check_version
 
 DESIRED_SIZE = "scalingConfig.desiredSize"
@@ -64,11 +65,12 @@ def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> 
     scaling = inputs["scalingConfig"]
     least, most, size = (int(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))
     if not least <= size <= most:
-        way = least if size < least else most
-        bound = f"minNodes: {least} is above" if size < least else f"maxNodes: {most} is below"
-        raise ValueError(
-            f"{path}.{bound} the {size} nodes that the group had at the last refresh; run pulumi "
-            f"up --refresh, and if that says the same, set desiredNodes: {way} for one update"
+        low = size < least
+        key, bound, side = ("minNodes", least, "above") if low else ("maxNodes", most, "below")
+        raise refuse((path, key), bound)(
+            f"is {side} the {size} nodes that the group had at the last refresh",
+            remedy="run pulumi up --refresh, and if that says the same, set desiredNodes: "
+            f"{bound} for one update",
         )
     if changed and any(changed[key] != scaling[key] for key in ("minSize", "maxSize")):
         pulumi.log.warn(

@@ -19,6 +19,7 @@ import pulumi
 from ..schema.decode import camel
 from ..schema.on_change import ChangeRules, Kept, Loss, Refusal, Rule, Verdict
 from ..schema.outputs import is_output
+from ..schema.refusal import refuse
 from .prefix import hook
 
 _LOST: Mapping[Loss, str] = {
@@ -91,30 +92,30 @@ def warnings(
 ) -> Iterator[str]:
     """A line for each setting that existed before with another value.
 
-    Raises ValueError if one of them cannot change, unless the cluster is replaced anyway; and if a
+    Raises a refusal if one of them cannot change, unless the cluster is replaced anyway; and if a
     cluster with `claims` would be replaced, whose disks would remain and still be billed.
     """
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}
     verdicts = {key: _verdict(rules[key], old, after[key]) for key, old in changed.items()}
     for key, verdict in verdicts.items():
-        values = f"{key}: {changed[key]} -> {after[key]}"
+        change = f"{changed[key]} -> {after[key]}"
         if isinstance(verdict, Kept):
             way = f"{verdict.way} [GPUC-KEPT]"
-            yield f"{values} has no effect: the cloud keeps the current value; {way}"
+            yield f"{key}: {change} has no effect: the cloud keeps the current value; {way}"
         elif verdict == "cluster" and claims:
-            raise ValueError(
-                f"{values} replaces the cluster, and would leave the disks of volumeClaims "
+            raise refuse(key)(
+                f"{change} replaces the cluster, and would leave the disks of volumeClaims "
                 f"{', '.join(claims)} behind: first remove them and what mounts them in a separate "
                 "update, which deletes the disks, or put the old value back [GPUC-CLAIMS]"
             )
         elif isinstance(verdict, str):
             code = f"GPUC-REPLACE-{verdict.replace(' ', '-').upper()}"
-            yield f"{values} replaces the {verdict}: {_LOST[verdict]} [{code}]"
+            yield f"{key}: {change} replaces the {verdict}: {_LOST[verdict]} [{code}]"
         elif verdict is not None and not _replaced_anyway(key, verdict.of, verdicts):
-            raise ValueError(
-                f"{values} cannot change while the {verdict.of} exists; put the old value back, "
-                f"{verdict.way}or give the {verdict.of} another name, which creates a new one "
-                "[GPUC-IMMUTABLE]"
+            raise refuse(key)(
+                f"{change} cannot change while the {verdict.of} exists",
+                remedy=f"put the old value back, {verdict.way}or give the {verdict.of} another "
+                "name, which creates a new one [GPUC-IMMUTABLE]",
             )
 
 

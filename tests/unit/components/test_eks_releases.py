@@ -13,8 +13,10 @@ from gpu_cluster.components.eks.releases import (
     left_behind,
     old_toolkit,
 )
+from gpu_cluster.components.eks.scaling import check_size
 from gpu_cluster.components.lifecycle.replacement import warnings
 from gpu_cluster.components.schema.on_change import change_rules
+from gpu_cluster.components.schema.refusal import Refusal
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,21 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
     assert str(refusal.value) == (
         f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS "
         "cannot downgrade a node group; drop the key, or add another pool with it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "bound"), [(1, "minNodes: 2 is above"), (5, "maxNodes: 4 is below")]
+)
+def test_a_size_outside_of_its_bounds_is_refused(size: int, bound: str) -> None:
+    """By the path of the bound, with the number that makes the update possible."""
+    scaling = {"minSize": 2, "maxSize": 4, "desiredSize": size}
+    with pytest.raises(Refusal) as refused:
+        check_size("gpuPools.t4", {"scalingConfig": scaling})
+    assert str(refused.value) == (
+        f"gpuPools.t4.{bound} the {size} nodes that the group had at the last refresh; run pulumi "
+        "up --refresh, and if that says the same, set desiredNodes: "
+        f"{refused.value.given} for one update"
     )
 
 
