@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -147,15 +147,23 @@ class Refusal(ValueError):
 
     def spelled(self, names: Mapping[str, str]) -> str:
         """The clause with other names for what reason and remedy name with `named`."""
-        in_line = self.code in (UNKNOWN_KEY, UNKNOWN_NAMESPACE)
-        shows = self.given is not _NOT_SHOWN and not in_line
-        reason, remedy = (
-            _WORDS.sub(lambda word: names.get(word[1], word[1]), text)
-            for text in (self.reason, self.remedy)
-        )
-        reason = reason.replace(OTHER, written(self.other))
-        reason = f"{self._shown()} {reason}" if shows else reason
-        return "; ".join(filter(None, (reason, self._allowed(), remedy)))
+        reason = _renamed(self.reason, names).replace(OTHER, written(self.other))
+        reason = f"{self._shown()} {reason}" if self._shows else reason
+        return "; ".join(filter(None, (reason, self._allowed(), _renamed(self.remedy, names))))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The refusal for programs, as JSON; `given` is missing if the line does not show it."""
+        allowed = self.allowed
+        fields = {
+            "path": self.at,
+            **({"given": self.given} if self._shows else {}),
+            "allowed": asdict(allowed) if isinstance(allowed, Range) else [*allowed],
+            "remedy": _renamed(self.remedy, {}),
+            "code": self.code,
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(fields, default=spelled), parse_constant=str)
+        return plain
 
     def but(self, **fields: Any) -> "Refusal":
         """The same refusal with other fields."""
@@ -177,6 +185,11 @@ class Refusal(ValueError):
             line += "; if the file has a date there, put it in quotes"
         # A key may contain a line break, and is shown as part of the path.
         return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+
+    @property
+    def _shows(self) -> bool:
+        in_path = self.code in (UNKNOWN_KEY, UNKNOWN_NAMESPACE)
+        return self.given is not _NOT_SHOWN and not in_path
 
     def _shown(self) -> str:
         number = isinstance(self.given, float) and isinstance(self.allowed, Range)
@@ -286,6 +299,10 @@ def refuse(path: str | Sequence[str | int], given: Any = _NOT_SHOWN) -> _Because
 def named(words: str) -> str:
     """The words of a reason or remedy for which `spelled` may have other names."""
     return f"\ue000{words}\ue001"
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    return _WORDS.sub(lambda words: names.get(words[1], words[1]), text)
 
 
 def narrowed(refusal: Refusal, args: Any, *path: str | int) -> Refusal:

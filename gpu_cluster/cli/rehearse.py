@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +84,8 @@ def rehearse(
     if findings:
         print("\n".join(map(str, findings)), file=sys.stderr)
         if as_json:
-            print(json.dumps({"ok": False, "findings": [*map(asdict, findings)]}, indent=1))
+            document = {"ok": False, "findings": [finding.document for finding in findings]}
+            print(json.dumps(document, indent=1))
         return ExitCode.FINDING
     request = holder.Wanted(
         stack=stack,

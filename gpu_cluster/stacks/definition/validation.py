@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,14 @@ class Finding:
     column: int
     message: str
     """The key's path, its value, what is allowed, what to do."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """`Refusal.fields`, if a setting is refused."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The finding as JSON."""
+        own: dict[str, Any] = asdict(self)
+        return own | dict(own.pop("fields"))
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
@@ -55,7 +63,7 @@ def answer(stack: str) -> Answer:
     if not found and read_stack(ROOT, stack).get("environment"):
         checked += " without what environment adds from Pulumi ESC, which is not read"
     text = "\n".join(map(str, found)) or checked
-    document = {"file": file.name, "findings": [asdict(finding) for finding in found]}
+    document = {"file": file.name, "findings": [finding.document for finding in found]}
     return ExitCode.FINDING if found else ExitCode.OK, document, text
 
 
@@ -82,17 +90,20 @@ def file_findings(stack: str, source: Path = ROOT) -> list[Finding]:
         )
         for path, (line, column), first in duplicates(root)
     ]
-    for path, message in _wrong(source, stack, document):
+    for path, problem in _wrong(source, stack, document):
         line, column = position(root, path)
-        result.append(Finding(file=file.name, line=line, column=column, message=message))
+        fields = problem.fields if isinstance(problem, Refusal) else {}
+        result.append(
+            Finding(file=file.name, line=line, column=column, message=str(problem), fields=fields)
+        )
     return sorted(result, key=lambda finding: (finding.line, finding.column))
 
 
-def _wrong(source: Path, stack: str, document: Any) -> Iterator[tuple[str, str]]:
-    """Path from the file's top, and message, of everything that is wrong with its content."""
+def _wrong(source: Path, stack: str, document: Any) -> Iterator[tuple[str, Refusal | str]]:
+    """Path from the file's top, and refusal or message, of all that is wrong with its content."""
     top = document if isinstance(document, dict) else {"config": NO_CONFIG}
     for refusal in misplaced(top):
-        yield refusal.at, str(refusal)
+        yield refusal.at, refusal
     config = without_secrets(top.get("config") or {})
     if not isinstance(config, dict):
         yield "", NO_CONFIG
@@ -103,7 +114,7 @@ def _wrong(source: Path, stack: str, document: Any) -> Iterator[tuple[str, str]]
     if refused and top.get("environment"):
         yield "environment", f"{IN_ESC}. What follows may be set there"
     for refusal in refused:
-        yield f"config.{refusal.at}", str(refusal)
+        yield f"config.{refusal.at}", refusal
     try:
         refuse_shared(source, stack, config)
     except StackError as error:

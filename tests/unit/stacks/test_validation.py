@@ -2,10 +2,12 @@
 
 import ast
 import json
+import math
 import os
 import re
 import sys
 import traceback
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -15,7 +17,7 @@ import yaml
 
 from gpu_cluster.cli.ceiling import kept_running
 from gpu_cluster.cli.main import main
-from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal, named, refuse
 
 # First imported while a test patches config_of, it would keep the patch.
 from gpu_cluster.stacks.cost import stack_cost as _stack_cost  # noqa: F401
@@ -504,6 +506,16 @@ def test_no_such_stack_cannot_be_asked(tmp_path: Path) -> None:
         file_findings("y", tmp_path)
 
 
+def test_the_fields_of_a_refusal_are_json() -> None:
+    """Whatever was given; and a remedy has no marks of its words."""
+    given = {"a": math.nan, "b": Decimal(1), "c": ("x",)}
+    refused = refuse("k", given)("is wrong", remedy=f"drop {named('vpc')}")
+    assert refused.fields == {
+        "path": "k", "given": {"a": "NaN", "b": "1", "c": ["x"]}, "allowed": [],
+        "remedy": "drop vpc", "code": "",
+    }  # fmt: skip
+
+
 def test_the_command_has_three_exit_codes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -517,6 +529,13 @@ def test_the_command_has_three_exit_codes(
     assert document["file"] == "Pulumi.x.yaml"
     first = document["findings"][0]
     assert (first["line"], first["column"]) == (7, 5)
+    assert first["path"] == "gpu-cluster:cluster.authorizedNetwork"
+    assert (first["code"], first["remedy"]) == ("unknown-key", "")
+    assert "authorizedNetworks" in first["allowed"]
+    assert "given" not in first
+    by_path = {finding["path"]: finding for finding in document["findings"]}
+    seconds = by_path["gpu-cluster:monitoring.intervalSeconds"]
+    assert (seconds["given"], seconds["allowed"]) == (5, {"least": 10, "most": 300})
     assert main(["validate", "nosuch"]) == ExitCode.UNKNOWN
 
 
