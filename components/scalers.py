@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from .catalog import kubernetes as names
 from .schema.decode import camel, type_hints
 from .schema.limits import unwrapped
-from .schema.refusal import Refusal, Refusals, refuse
+from .schema.refusal import Refusal, collected, refuse
 
 _NODE_POOL, _NODE_GROUP = "gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup"
 _KARPENTER_POOL = "kubernetes:karpenter.sh/v1:NodePool"
@@ -291,12 +291,11 @@ def unsupported(pool: type) -> Mapping[str, Sequence[NotWith]]:
     return by_field
 
 
-def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> None:
+@collected
+def check_scaler(args: Any, scaler: str, cluster: type, *, needs: str = "") -> Iterator[Refusal]:
     """Refuses settings of the pool that its cluster's scaler does not support."""
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(args)}
-    refusals = Refusals()
-    refusals.add(*scaler_refusals(type(args), values, scaler, cluster, needs=needs))
-    refusals.check()
+    return scaler_refusals(type(args), values, scaler, cluster, needs=needs)
 
 
 def scaler_refusals(

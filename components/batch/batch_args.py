@@ -9,10 +9,9 @@ from annotated_types import Ge, Interval, Le, MinLen
 
 from ..catalog import images
 from ..cluster import GpuPool
-from ..schema.decode import unknown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, matching
-from ..schema.refusal import Refusal, Refusals, collected, raised, refuse
+from ..schema.refusal import Refusal, Refusals, collected, raised, refuse, unknown
 from ..schema.rules import Checked, rule
 
 _GROUP = matching(
@@ -198,16 +197,13 @@ class BatchArgs(Checked):
             raise refuse("queue", name)("is not a queue", remedy=allowed)
         return self.queues[name]
 
-    def check_names(self, args: Any) -> None:
+    @collected
+    def check_names(self, args: Any) -> Iterator[Refusal]:
         """Raises the refusals of a queue and a priority that pods name and that do not exist."""
-        refusals = Refusals()
-        with refusals:
-            if "queue" in args.__dataclass_fields__ and args.queue is not None:
-                with refusals:
-                    self._queue(args.queue)
-                if args.priority is not None:
-                    self.check_priority("priority", args.priority)
-        refusals.check()
+        if "queue" in args.__dataclass_fields__ and args.queue is not None:
+            yield from raised(self._queue, args.queue)
+            if args.priority is not None:
+                yield from raised(self.check_priority, "priority", args.priority)
 
     @collected
     def check_queue(self, asked: QueueRequest) -> Iterator[Refusal]:

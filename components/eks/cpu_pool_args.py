@@ -10,12 +10,12 @@ from annotated_types import Ge, Interval, MinLen
 from ..catalog import eks as catalog
 from ..catalog import room
 from ..cluster import POOL_LABEL, GpuPool, Taint
-from ..schema.decode import at, shown
+from ..schema.decode import at
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Hint, Limit
 from ..schema.on_change import Verdict
 from ..schema.outputs import MaybeOutput
-from ..schema.refusal import Refusal, collected, raised, refuse
+from ..schema.refusal import Refusal, collected, raised, refuse, shown
 from ..schema.rules import Checked, Order, rule
 from .autoscaler_args import EksPoolAutoscalerArgs
 from .karpenter_args import check_node_class

@@ -9,10 +9,10 @@ from typing import Annotated
 from annotated_types import MaxLen
 
 from ..catalog import eks as catalog
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.fallback import way
 from ..schema.limits import UNIQUE, Limit
+from ..schema.refusal import shown
 from ..schema.rules import Checked
 from .reservation import CapacityType, is_karpenters
 

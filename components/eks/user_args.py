@@ -9,11 +9,10 @@ from annotated_types import MinLen
 
 from ..access.service_accounts import PRINCIPAL, iam_name
 from ..catalog import kubernetes as names
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, UNIQUE, Example, Hint, Limit, pattern
 from ..schema.outputs import MaybeOutput, Named, keyed, named
-from ..schema.refusal import OTHER, Keys, Refusal, refuse
+from ..schema.refusal import OTHER, Keys, Refusal, refuse, shown
 from ..schema.rules import Checked, only, rule
 
 # IAM Identity Center's roles have a path:

@@ -10,7 +10,7 @@ from ..access.service_accounts import Access
 from ..cluster import Metrics, ResolvedPool, Runs, resolved
 from ..schema.decode import NAMESPACE, at
 from ..schema.outputs import is_output
-from ..schema.refusal import Refusal, Refusals, known_only, refuse
+from ..schema.refusal import Refusal, Refusals, collected, known_only, refuse
 from .cluster_args import ExistingClusterArgs
 from .pool_args import ExistingGpuPoolArgs
 
@@ -74,21 +74,18 @@ def _overlaps(pools: Mapping[str, ExistingGpuPoolArgs]) -> Iterator[tuple[str, s
             yield name, other
 
 
-def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> None:
+@collected
+def _check_selectors(pools: Mapping[str, ExistingGpuPoolArgs]) -> Iterator[Refusal]:
     """Refuses two pools of the same nodes with different numbers of GPUs, or of which one has the
     DRA driver: a second one there, or the device plugin, would give its GPUs away too."""
-    refusals = Refusals()
     for name, other in _overlaps(pools):
         both = (pools[name], pools[other])
         same = len({pool.gpus_per_node for pool in both}) == 1
         if not same or any(pool.device_plugin == "dra" for pool in both):
-            refusals.add(
-                refuse((f"{NAMESPACE}:gpuPools", name, "nodeSelector"))(
-                    f"selects nodes that pool {other} selects too",
-                    remedy="name a label in each pool that only its nodes have",
-                )
+            yield refuse((f"{NAMESPACE}:gpuPools", name, "nodeSelector"))(
+                f"selects nodes that pool {other} selects too",
+                remedy="name a label in each pool that only its nodes have",
             )
-    refusals.check()
 
 
 def _kubeconfig(cluster: ExistingClusterArgs) -> Any:

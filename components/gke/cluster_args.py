@@ -14,12 +14,12 @@ from ..catalog import gke as catalog
 from ..catalog.bad_releases import harm
 from ..catalog.dates import holds
 from ..scalers import SCALERS
-from ..schema.decode import camel, shown
+from ..schema.decode import camel
 from ..schema.effect import Sent
 from ..schema.limits import POOL_NAME, UNIQUE, Limit, matching, pattern
 from ..schema.on_change import NEVER, Kept, OnChange, Verdict, kept
 from ..schema.outputs import MaybeOutput
-from ..schema.refusal import Refusal, collected, refuse
+from ..schema.refusal import Refusal, collected, refuse, shown
 from ..schema.rules import Checked, Order, never, rule
 from .cpu_pool_args import CPU_MACHINE, GkeCpuPoolArgs, replaced
 from .data_cache_args import GkeDataCacheArgs

@@ -10,10 +10,10 @@ from annotated_types import Ge, Interval
 from ..catalog import gke as catalog
 from ..catalog.spelling import nearest
 from ..cluster import POOL_LABEL, Taint
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import LABEL_KEY, LABEL_VALUE, UNIQUE, Limit, matching, node_label_key
 from ..schema.on_change import Verdict
+from ..schema.refusal import shown
 from ..schema.rules import Checked, Order
 
 NodeLabels = Mapping[

@@ -9,11 +9,10 @@ from annotated_types import Ge
 
 from ..catalog import gke as catalog
 from ..catalog.spelling import nearest
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import Example, Limit, pattern
 from ..schema.on_change import OnChange
-from ..schema.refusal import Range, Refusal, refuse, unknown_value
+from ..schema.refusal import Range, Refusal, refuse, shown, unknown_value
 from ..schema.rules import Checked, rule
 
 _MACHINES = [

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 from annotated_types import MaxLen
 from dateutil.rrule import rrulestr
 
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import Example, Limit, matching, pattern
-from ..schema.refusal import Refusal, refuse
+from ..schema.refusal import Refusal, refuse, shown
 from ..schema.rules import Checked, rule
 
 _TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")

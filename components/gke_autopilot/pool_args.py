@@ -17,11 +17,10 @@ from ..gke.fallback_args import Capacity, GkeAutopilotFallbackArgs
 from ..gke.pool_args import LEAST_TWO, MIGRATE_BACK, SPOT_TAINT, attachable_classes
 from ..gke.sharing_args import GkeSharingArgs
 from ..scalers import SCALERS, NotWith, check_scaler, scaler_of
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.fallback import DISTINCT, check_keys, of_each, way
 from ..schema.limits import Example, Limit
-from ..schema.refusal import Refusal, Refusals, refuse
+from ..schema.refusal import Refusal, Refusals, refuse, shown
 from ..schema.rules import Checked, Fits, rule
 from .cluster_args import GkeAutopilotArgs
 

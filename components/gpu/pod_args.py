@@ -13,7 +13,6 @@ from ..catalog import kubernetes as names
 from ..catalog.accelerators import GPUS
 from ..cluster import GpuPool
 from ..kube import quantity
-from ..schema.decode import unknown
 from ..schema.effect import Sent
 from ..schema.limits import (
     CONFIG_KEY,
@@ -28,7 +27,7 @@ from ..schema.limits import (
     Hint,
     matching,
 )
-from ..schema.refusal import OTHER, Keys, Refusal, Refusals, refuse
+from ..schema.refusal import OTHER, Keys, Refusal, Refusals, collected, raised, refuse, unknown
 from ..schema.rules import Checked, rule
 from .resources_args import ResourcesArgs, check_order, check_room
 from .volume_args import VolumeArgs, VolumeClaimArgs, VolumeName
@@ -401,16 +400,12 @@ class PodArgs(Checked):
                     "account, and the pod has none; set serviceAccount"
                 )
 
-    def check_names(self, auxiliary: Auxiliary) -> None:
+    @collected
+    def check_names(self, auxiliary: Auxiliary) -> Iterator[Refusal]:
         """Raises the refusals of the names of objects that the stack does not declare."""
-        refusals = Refusals()
-        with refusals:
-            self._account(auxiliary)
-        with refusals:
-            for name, claim in self.claims.items():
-                with refusals:
-                    _check_declared(("volumes", name), claim, auxiliary.claims)
-        refusals.check()
+        yield from raised(self._account, auxiliary)
+        for name, claim in self.claims.items():
+            yield from raised(_check_declared, ("volumes", name), claim, auxiliary.claims)
 
     def check_auxiliary(self, auxiliary: Auxiliary, *, nodes: int, pool: GpuPool) -> None:
         """Raises `Refusal` if the pods, on at most `nodes` nodes at once, name objects that the

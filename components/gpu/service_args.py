@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Interval, MinLen
 
 from ..cluster import GpuPool
-from ..schema.decode import shown
 from ..schema.effect import Sent
 from ..schema.limits import DNS_LABEL, QUANTITY, SUBDOMAIN, UNIQUE, Example, Labels, Limit, matching
-from ..schema.refusal import Range, refuse
+from ..schema.refusal import Range, refuse, shown
 from ..schema.rules import Checked, Order, never, rule
 from .workload_args import GpuPodArgs
 

@@ -10,10 +10,9 @@ from annotated_types import Ge, Interval
 from ..catalog import kubernetes as names
 from ..cluster import GPU_RESOURCE, GpuPool
 from ..kube import quantity
-from ..schema.decode import shown
 from ..schema.effect import Sent, Silent
 from ..schema.limits import ABSOLUTE, QUANTITY_OR_ZERO, Labels, Limit, matching
-from ..schema.refusal import OTHER, Refusal, collected, raised, refuse
+from ..schema.refusal import OTHER, Refusal, collected, raised, refuse, shown
 from ..schema.rules import only, rule
 from .gpu_claims import Claim, claims
 from .pod_args import PodArgs

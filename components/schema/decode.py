@@ -22,15 +22,15 @@ from .refusal import (
     Keys,
     Refusal,
     Refusals,
+    keys_of,
     known_only,
     narrowed,
     output_refusal,
     refuse,
+    shown,
     unknown_value,
     unset,
 )
-from .refusal import shown as shown
-from .refusal import unknown as unknown
 from .renamed import COUNTERPARTS, ELSEWHERE
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def classes_in(kind: Any) -> Iterator[type[Any]]:
         yield from classes_in(part)
 
 
-def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[str]) -> Refusal:
+def no_such_key(path: str | Keys, key: str, allowed: Collection[str]) -> Refusal:
     """The refusal of the key at `path` that is not among `allowed`, with its name on this
     platform if it has one."""
     # Terraform and gcloud write min_size and min-size.
@@ -89,7 +89,7 @@ def no_such_key(path: str | Sequence[str | int], key: str, allowed: Collection[s
 
 def decode(path: str | Keys, kind: type[T], value: object) -> T:
     """Decodes `value` as a `kind`; raises a `Refusal` of what is wrong below the path."""
-    return typing.cast("T", _decode(_keys(path), kind, value))
+    return typing.cast("T", _decode(keys_of(path), kind, value))
 
 
 def decode_map(
@@ -98,19 +98,15 @@ def decode_map(
     """Decodes a map from names to values of `kind`; raises the same errors as `decode`. With
     `partly`, what is wrong with an entry is added there, and its args are those of `read_partly`.
     """
-    return _mapping(_keys(path), kind, value, partly)
+    return _mapping(keys_of(path), kind, value, partly)
 
 
 def read_partly(path: str | Keys, kind: type[T], value: object, refusals: Refusals) -> T | None:
     """Like `decode`, but adds what is wrong to `refusals`. Refused fields of what it returns are
     not set, for checks of the others; None if nothing could be read."""
     with refusals:
-        return typing.cast("T", _record(_keys(path), kind, value, refusals))
+        return typing.cast("T", _record(keys_of(path), kind, value, refusals))
     return None
-
-
-def _keys(path: str | Keys) -> Keys:
-    return (path,) if isinstance(path, str) else path
 
 
 def at(path: str | Keys, check: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -118,7 +114,7 @@ def at(path: str | Keys, check: Callable[P, T], /, *args: P.args, **kwargs: P.kw
     try:
         return check(*args, **kwargs)
     except Refusal as refusal:
-        raise refusal.under(*_keys(path)) from None
+        raise refusal.under(*keys_of(path)) from None
 
 
 def required(config: Mapping[str, str], key: str, what: str) -> str:

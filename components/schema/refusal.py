@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -73,43 +73,34 @@ Possible = Callable[[str], Range | Sequence[Any] | None]
 """What other settings allow for a key, if anything; raises a refusal if the key is not possible."""
 
 
+@dataclass(eq=False, repr=False)
 class Refusal(ValueError):
     """The refusal of one setting, with those that were found besides in `further`.
 
     Its text is one line: `path: given reason; allowed: ...; remedy`.
     """
 
-    def __init__(
-        self,
-        path: str | Sequence[str | int],
-        reason: str,
-        *,
-        given: Any = _NOT_SHOWN,
-        allowed: Sequence[Any] | Range = (),
-        remedy: str = "",
-        code: str = "",
-        meant: str = "",
-        other: Sequence[str | int] = (),
-        further: Sequence["Refusal"] = (),
-    ) -> None:
-        super().__init__(path, reason)
-        self.path = (path,) if isinstance(path, str) else tuple(path)
-        """The keys and list positions, from the outermost; the first may be a dotted path."""
-        self.reason = reason
-        """A clause that follows the given value, or the path."""
-        self.given = given
-        """The user's value, which the line shows, or the unknown key, which is in the path."""
-        self.allowed = allowed
-        """Values or numbers, in the order in which they are listed."""
-        self.remedy = remedy
-        """What to do, unless it follows from what is allowed."""
-        self.code = code
-        """For programs: one of the constants above, or empty."""
-        self.meant = meant
-        """What an unknown key or word most likely means, if that is not its spelling."""
-        self.other = tuple(other)
-        """The path of another setting, whose place in the reason is OTHER."""
-        self.further = tuple(further)
+    path: Keys
+    """The keys and list positions, from the outermost; the first may be a dotted path."""
+    reason: str
+    """A clause that follows the given value, or the path."""
+    _: KW_ONLY
+    given: Any = _NOT_SHOWN
+    """The user's value, which the line shows, or the unknown key, which is in the path."""
+    allowed: Sequence[Any] | Range = ()
+    """Values or numbers, in the order in which they are listed."""
+    remedy: str = ""
+    """What to do, unless it follows from what is allowed."""
+    code: str = ""
+    """For programs: one of the constants above, or empty."""
+    meant: str = ""
+    """What an unknown key or word most likely means, if that is not its spelling."""
+    other: Keys = ()
+    """The path of another setting, whose place in the reason is OTHER."""
+    further: Sequence["Refusal"] = ()
+
+    def __post_init__(self) -> None:
+        super().__init__(self.path, self.reason)
 
     @property
     def every(self) -> tuple["Refusal", ...]:
@@ -140,16 +131,11 @@ class Refusal(ValueError):
         words = [*map(spelled, self.allowed)]
         return nearest(self.meant or str(self.given)[:100], words, least) or ""
 
-    @property
-    def clause(self) -> str:
-        """The line without its path."""
-        return self.spelled({})
-
     def spelled(self, names: Mapping[str, str]) -> str:
-        """The clause with other names for what reason and remedy name with `named`."""
+        """The line without its path, and with other names for what is `named` in it."""
         reason = _renamed(self.reason, names).replace(OTHER, written(self.other))
         reason = f"{self._shown()} {reason}" if self._shows else reason
-        return "; ".join(filter(None, (reason, self._allowed(), _renamed(self.remedy, names))))
+        return "; ".join(filter(None, (reason, self.listed(), _renamed(self.remedy, names))))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -167,8 +153,7 @@ class Refusal(ValueError):
 
     def but(self, **fields: Any) -> "Refusal":
         """The same refusal with other fields."""
-        own = {key: value for key, value in vars(self).items() if key != "__notes__"}
-        return Refusal(**(own | fields))
+        return replace(self, **fields)
 
     def under(self, *path: str | int) -> "Refusal":
         """The same refusals of a setting below this path."""
@@ -177,7 +162,7 @@ class Refusal(ValueError):
         return self.but(path=(*path, *self.path), other=other, further=further)
 
     def __str__(self) -> str:
-        line = ": ".join(filter(None, (self.at, self.clause)))
+        line = ": ".join(filter(None, (self.at, self.spelled({}))))
         line = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...", line)
         if len(line) > _LONGEST:
             line = f"{line[: _LONGEST - 100]} ... {line[-90:]}"
@@ -195,7 +180,8 @@ class Refusal(ValueError):
         number = isinstance(self.given, float) and isinstance(self.allowed, Range)
         return f"{self.given:g}" if number else shown(self.given)
 
-    def _allowed(self) -> str:
+    def listed(self) -> str:
+        """What is allowed, with what was most likely meant; empty if that is not known."""
         if isinstance(self.allowed, Range):
             return f"allowed: {self.allowed}"
         words = ", ".join(map(spelled, self.allowed))
@@ -257,11 +243,8 @@ class Refusals:
 
     def narrow(self, path: str, possible: Possible) -> None:
         """Narrows what the refusals of the settings below this path offer."""
-        own = {
-            line: _narrowed(refusal, [possible], [refusal.at.removeprefix(f"{path}.")])
-            for line, refusal in self._by_line.items()
-        }
-        self._by_line = {str(refusal): refusal for refusal in own.values()}
+        own = [_narrowed(item, [possible], [item.at.removeprefix(f"{path}.")]) for item in self]
+        self._by_line = {str(refusal): refusal for refusal in own}
 
     def first(self) -> Refusal:
         """The first refusal, with the others as its further ones."""
@@ -286,14 +269,19 @@ class _Because(Protocol):
         remedy: str = ...,
         code: str = ...,
         meant: str = ...,
-        other: Sequence[str | int] = ...,
+        other: Keys = ...,
     ) -> Refusal: ...
 
 
-def refuse(path: str | Sequence[str | int], given: Any = _NOT_SHOWN) -> _Because:
+def keys_of(path: str | Keys) -> Keys:
+    """The path; a text is its only key."""
+    return (path,) if isinstance(path, str) else path
+
+
+def refuse(path: str | Keys, given: Any = _NOT_SHOWN) -> _Because:
     """The refusal of the setting at `path`, and of the value that its line shows, for the reason
     with which the result is called: in the order in which a user reads it."""
-    return functools.partial(Refusal, path, given=given)
+    return functools.partial(Refusal, keys_of(path), given=given)
 
 
 def named(words: str) -> str:
@@ -380,30 +368,25 @@ def written(path: Sequence[str | int]) -> str:
     return text
 
 
-def output_refusal(path: str | Sequence[str | int]) -> Refusal:
+def output_refusal(path: str | Keys) -> Refusal:
     """The refusal of an output as the value of a setting that takes none."""
-    return Refusal(
-        path,
+    return refuse(path)(
         "is an output, whose value may only be known during an update, but it decides which "
         "resources are declared",
         remedy="give a plain value",
     )
 
 
-def unknown_value(path: str | Sequence[str | int], given: Any, allowed: Collection[Any]) -> Refusal:
+def unknown_value(path: str | Keys, given: Any, allowed: Collection[Any]) -> Refusal:
     """The refusal of a word that is not one of those allowed."""
     words = sorted(allowed, key=str)
-    return Refusal(path, "is not known", given=given, allowed=words, code=UNKNOWN_VALUE)
+    return refuse(path, given)("is not known", allowed=words, code=UNKNOWN_VALUE)
 
 
 def unknown(word: str, allowed: Collection[str], otherwise: str = "") -> str:
     """Suggests the `allowed` word nearest to `word`, and lists all of them; or, if there is none,
     what to do."""
-    if not allowed:
-        return otherwise
-    # A longer word is not a misspelt name.
-    near = nearest(word[:100], allowed, 0.6)
-    return (f"did you mean {near!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
+    return unknown_value((), word, allowed).listed() or otherwise
 
 
 def spelled(value: object) -> str:

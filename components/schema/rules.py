@@ -42,9 +42,9 @@ class Order:
             return
         if self.of_most:
             reason = f"is below {camel(self.least)} {least}; raise it"
-            raise Refusal(camel(self.most), reason, given=most)
+            raise refuse(camel(self.most), most)(reason)
         reason = f"is above {camel(self.most)} {most}; lower it"
-        raise Refusal(camel(self.least), reason, given=least)
+        raise refuse(camel(self.least), least)(reason)
 
     def possible(self, args: Any, key: str) -> Range | None:
         """What the other number allows for this one, if the refusal is of this one."""
@@ -102,7 +102,7 @@ class Fits:
         value = getattr(args, name)
         allowed = () if value is None else args.possible(camel(name))
         if allowed and value not in allowed:
-            raise Refusal(camel(name), _text(self.reason, args, value), allowed=allowed)
+            raise refuse(camel(name))(_text(self.reason, args, value), allowed=allowed)
 
 
 def instead_of(name: str) -> Rule:
@@ -213,7 +213,7 @@ def limit_refusals(args: Any) -> Refusals:
         except (AttributeError, TypeError):  # An args class in a user's own program.
             plain = unwrapped(hint)[0]
             needed = getattr(plain, "__name__", plain)
-            refused = [Refusal(camel(name), f"{value!r} is not of type {needed}")]
+            refused = [refuse(camel(name))(f"{value!r} is not of type {needed}")]
         if refused:
             by_field[name] = refused
     unset(args, by_field)

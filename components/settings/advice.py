@@ -69,7 +69,7 @@ def misplaced_key(path: str, key: str, platform: str) -> Refusal | None:
     elsewhere = _on_other_platforms(refusal, platform) if platform in PLATFORMS else refusal
     if elsewhere is refusal:
         return None
-    return elsewhere.but(path=path, reason=f"cluster.{key} {elsewhere.reason}")
+    return elsewhere.but(path=(path,), reason=f"cluster.{key} {elsewhere.reason}")
 
 
 def explain(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refusal:

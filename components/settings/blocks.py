@@ -27,7 +27,7 @@ from ..gpu.volume_args import VolumeClaimArgs
 from ..gpu.workload_args import WorkloadArgs
 from ..schema.decode import NAMESPACE
 from ..schema.limits import DNS_LABEL, POOL_NAME, Limit, matching, none_of, refusal
-from ..schema.refusal import Refusals, refuse
+from ..schema.refusal import Refusal, collected, refuse
 
 if TYPE_CHECKING:
     from ..gpu.prerequisites import Prerequisites
@@ -165,19 +165,17 @@ ENTRY_NAMES: Final[Mapping[str, Sequence[Limit]]] = MappingProxyType({
 """Key -> the limits of its entries' names, on every platform."""
 
 
-def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> None:
+@collected
+def check_entry_names(blocks: Mapping[str, Iterable[str]]) -> Iterator[Refusal]:
     """Raises `Refusal` for an entry of a block with an invalid name, and for
     pods with the name of others, also of another block: all would have the same labels."""
-    refusals, known = Refusals(), dict[str, str]()
+    known = dict[str, str]()
     for key, names in ENTRY_NAMES.items():
         for entry in blocks[key]:
             if refused := refusal(names, entry):
-                refusals.add(refused.under(f"{NAMESPACE}:{key}", entry))
+                yield refused.under(f"{NAMESPACE}:{key}", entry)
             if key in RUNNING:
                 if other := known.get(entry):
                     reason = f"is also a name in {other}"
-                    refusals.add(
-                        refuse(f"{NAMESPACE}:{key}.{entry}")(reason, remedy="choose another")
-                    )
+                    yield refuse(f"{NAMESPACE}:{key}.{entry}")(reason, remedy="choose another")
                 known[entry] = key
-    refusals.check()

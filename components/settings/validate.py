@@ -18,8 +18,8 @@ from ..gpu.acceptance_args import job_name
 from ..gpu.pod_args import NamespaceArgs, PodArgs
 from ..kube import quantity
 from ..platforms import PLATFORMS
-from ..schema.decode import NAMESPACE, at, unknown
-from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal, Refusals, collected, raised, refuse
+from ..schema.decode import NAMESPACE, at
+from ..schema.refusal import UNKNOWN_NAMESPACE, Keys, Refusal, collected, raised, refuse, unknown
 from .blocks import RUNNING
 from .model import Settings
 
@@ -179,27 +179,22 @@ def check_groups(settings: Settings[Any]) -> list[str]:
     Returns a warning for each namespace of an existing cluster that the stack does not create.
     """
     created = {name: args for name, args in settings.namespaces.items() if not args.existing}
-    warnings, refusals = list[str](), Refusals()
+    warnings, refused = list[str](), list[Refusal]()
     for name, queue in (settings.batch.queues if settings.batch else {}).items():
         path = f"{NAMESPACE}:{queue.key(name, 'namespaces')}"
-        unknown = [
-            namespace
-            for namespace in (queue.namespaces if queue.submitters else ())
-            if not PLATFORMS[settings.platform].owned
-            and namespace not in (*created, "default")
-            and not namespace.startswith("kube-")
-        ]
-        warnings += [
-            f"{path}: the groups of the queue can run privileged pods in {namespace} unless that "
-            "namespace enforces a Pod Security Standard; check its label "
-            "pod-security.kubernetes.io/enforce"
-            for namespace in unknown
-        ]
         for position, namespace in enumerate(queue.namespaces if queue.submitters else ()):
-            if namespace not in unknown:
-                with refusals:
-                    check_restricted_namespace((path, position), namespace, created)
-    refusals.check()
+            known = namespace in (*created, "default") or namespace.startswith("kube-")
+            if known or PLATFORMS[settings.platform].owned:
+                where = (path, position)
+                refused += raised(check_restricted_namespace, where, namespace, created)
+                continue
+            warnings.append(
+                f"{path}: the groups of the queue can run privileged pods in {namespace} unless "
+                "that namespace enforces a Pod Security Standard; check its label "
+                "pod-security.kubernetes.io/enforce"
+            )
+    if refused:
+        raise refused[0].but(further=refused[1:])
     return warnings
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from gpu_cluster.components.schema.decode import shown, unknown
+from gpu_cluster.components.schema.refusal import shown, unknown
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 Sizes = Mapping[str, Sequence[int]]

@@ -21,8 +21,8 @@ from gpu_cluster.components.existing.settings import ExistingSettings
 from gpu_cluster.components.kube import quantity
 from gpu_cluster.components.scalers import SCALERS
 from gpu_cluster.components.schema.decode import camel, decode, type_hints
-from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.schema.outputs import texts
+from gpu_cluster.components.schema.refusal import shown as written
 from gpu_cluster.components.settings.blocks import RUNNING
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.stacks.definition.files import ROOT

@@ -17,8 +17,8 @@ from gpu_cluster.components.eks.settings import EksSettings
 from gpu_cluster.components.gke.reservation import parse_reservation
 from gpu_cluster.components.gke.settings import GkeSettings
 from gpu_cluster.components.gke_autopilot.settings import GkeAutopilotSettings
-from gpu_cluster.components.schema.decode import shown as written
 from gpu_cluster.components.schema.outputs import text
+from gpu_cluster.components.schema.refusal import shown as written
 from gpu_cluster.components.settings.model import Settings
 from gpu_cluster.rehearsal.simulators.inventory import (
     INVENTORIES,

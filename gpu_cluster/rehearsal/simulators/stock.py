@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
-from gpu_cluster.components.schema.decode import camel, shown, unknown
+from gpu_cluster.components.schema.decode import camel
+from gpu_cluster.components.schema.refusal import shown, unknown
 from gpu_cluster.rehearsal.simulators.inventory import INVENTORIES, inventory, wrong
 
 

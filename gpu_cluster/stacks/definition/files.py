@@ -11,7 +11,7 @@ from typing import Any, cast
 import yaml
 
 from gpu_cluster.components.catalog.spelling import nearest
-from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal, refuse
 from gpu_cluster.components.settings.config_keys import project_name as project_name
 from gpu_cluster.stacks.definition.names import ROOT as ROOT
 from gpu_cluster.stacks.definition.names import StackError, stack_name
@@ -312,15 +312,15 @@ def misplaced(document: Mapping[Any, Any]) -> Iterator[Refusal]:
     """The refusals of keys next to `config`."""
     for key in map(str, (key for key in document if key not in KEYS)):
         if space := _strange_space(key):
-            yield Refusal(key, f"has {space}")
+            yield refuse(key)(f"has {space}")
         elif ":" in key:
             reason = "is next to config, where the engine ignores it"
-            yield Refusal(key, reason, remedy="indent it below config")
+            yield refuse(key)(reason, remedy="indent it below config")
         else:
             near = nearest(key, KEYS, 0.6)
             reason = "there is no such key, and the engine ignores it"
             remedy = f"did you mean {near}? " if near else ""
-            yield Refusal(key, reason, remedy=f"{remedy}allowed: {', '.join(KEYS)}")
+            yield refuse(key)(reason, remedy=f"{remedy}allowed: {', '.join(KEYS)}")
 
 
 def without_secrets(document: Any) -> Any:

@@ -3,11 +3,11 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_cluster.components.schema.refusal import Refusal
+from gpu_cluster.components.schema.refusal import Refusal, refuse
 from gpu_cluster.components.settings.load import from_config
 from gpu_cluster.stacks.definition.files import (
     IN_ESC,
@@ -34,23 +34,26 @@ from gpu_cluster.stacks.definition.settings import (
 from gpu_cluster.stacks.outcome import Answer, ExitCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A problem and its position."""
 
     file: str
     line: int
     column: int
-    message: str
-    """The key's path, its value, what is allowed, what to do."""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """`Refusal.fields`, if a setting is refused."""
+    problem: Refusal | str
+
+    @property
+    def message(self) -> str:
+        """The key's path, its value, what is allowed, what to do."""
+        return str(self.problem)
 
     @property
     def document(self) -> dict[str, Any]:
         """The finding as JSON."""
-        own: dict[str, Any] = asdict(self)
-        return own | dict(own.pop("fields"))
+        fields = self.problem.fields if isinstance(self.problem, Refusal) else {}
+        place = {"file": self.file, "line": self.line, "column": self.column}
+        return {**place, "message": self.message, **fields}
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
@@ -79,23 +82,19 @@ def file_findings(stack: str, source: Path = ROOT) -> list[Finding]:
         raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
     except NotYaml as error:
         reason = f"is not YAML: {error.words}"
-        return [Finding(file=file.name, line=error.line, column=error.column, message=reason)]
+        return [Finding(file.name, error.line, error.column, reason)]
     result = [
         Finding(
-            file=file.name,
-            line=line,
-            column=column,
-            message=f"{path.removeprefix('config.')}: is already set in line {first}; drop one of "
-            "the two",
+            file.name,
+            *place,
+            refuse(path.removeprefix("config."))(
+                f"is already set in line {first}", remedy="drop one of the two"
+            ),
         )
-        for path, (line, column), first in duplicates(root)
+        for path, place, first in duplicates(root)
     ]
     for path, problem in _wrong(source, stack, document):
-        line, column = position(root, path)
-        fields = problem.fields if isinstance(problem, Refusal) else {}
-        result.append(
-            Finding(file=file.name, line=line, column=column, message=str(problem), fields=fields)
-        )
+        result.append(Finding(file.name, *position(root, path), problem))
     return sorted(result, key=lambda finding: (finding.line, finding.column))
 
 

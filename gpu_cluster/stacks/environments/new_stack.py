@@ -370,9 +370,8 @@ def offer_for(choices: Choices, cloud: str, place: str, *, autopilot: bool = Fal
 
 def capacity(offer: Offer) -> list[str]:
     """The lines of a pool's capacity type; none if the machine is sold on demand."""
-    return (
-        [] if "on-demand" in offer.sold else ["capacityType: spot # it is not available on demand"]
-    )
+    spot = ["capacityType: spot # it is not available on demand"]
+    return [] if "on-demand" in offer.sold else spot
 
 
 def _name(stack: str) -> str:

@@ -86,7 +86,7 @@ def test_a_network_has_a_prefix_and_an_address_space(text: str, says: str | None
     """What AWS takes for VPCs: less than Python and the IANA's registry call private."""
     limit = cidr(16, 18, private=True, why=", of which each zone takes an eighth")
     refused = limit.refusal(text)
-    clause = refused.clause if isinstance(refused, Refusal) else refused
+    clause = refused.spelled({}) if isinstance(refused, Refusal) else refused
     assert clause == (says and f"{text!r} {says}")
 
 
