@@ -96,10 +96,9 @@ def test_a_rehearsal_shows_every_mistake_of_a_file_as_validate_does(
     assert main(["validate", "x"]) == 1
     assert capfd.readouterr().out == lines
     assert not (tmp_path / "rehearsal").exists()
-    messages = [f"Pulumi.x.yaml: {found['message']}" for found in json.loads(answer)["findings"]]
     assert main(["cost", "x"]) == ExitCode.UNKNOWN
-    costless = capfd.readouterr().err.removeprefix("gpu-cluster cost: ").splitlines()
-    assert sorted(costless) == sorted(messages)
+    said = capfd.readouterr().err
+    assert all(f".yaml: {found['message']}\n" in said for found in json.loads(answer)["findings"])
 
 
 def test_what_the_engine_writes_is_known(tmp_path: Path) -> None:

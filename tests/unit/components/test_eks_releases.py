@@ -47,19 +47,13 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
     )
 
 
-@pytest.mark.parametrize(
-    ("size", "bound"), [(1, "minNodes: 2 is above"), (5, "maxNodes: 4 is below")]
-)
+@pytest.mark.parametrize(("size", "bound"), [(1, "min.*: 2 is above"), (5, "max.*: 4 is below")])
 def test_a_size_outside_of_its_bounds_is_refused(size: int, bound: str) -> None:
     """By the path of the bound, with the number that makes the update possible."""
     scaling = {"minSize": 2, "maxSize": 4, "desiredSize": size}
-    with pytest.raises(Refusal) as refused:
+    line = rf"^gpuPools\.t4\.{bound} the {size} nodes .*, set desiredNodes: {min(size * 2, 4)} for "
+    with pytest.raises(Refusal, match=line):
         check_size("gpuPools.t4", {"scalingConfig": scaling})
-    assert str(refused.value) == (
-        f"gpuPools.t4.{bound} the {size} nodes that the group had at the last refresh; run pulumi "
-        "up --refresh, and if that says the same, set desiredNodes: "
-        f"{refused.value.given} for one update"
-    )
 
 
 @pytest.mark.parametrize(

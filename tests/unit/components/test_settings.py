@@ -365,8 +365,7 @@ TOGETHER = {
     "two namespaces of a queue": (
         "dev",
         [["gpu-cluster:batch", {"jobSet": True, "queues": {"training": {
-            "pools": ["train-gpu"], "groups": ["researchers"],
-            "namespaces": ["default", "kube-system"],
+            "pools": ["train-gpu"], "groups": ["a"], "namespaces": ["default", "kube-system"],
         }}}]],
         [
             "batch.queues.training.namespaces[0]: the namespace 'default' is not one of this stack",
@@ -439,8 +438,7 @@ def test_refusals_that_do_not_follow_from_each_other_are_raised_together(name: s
 
 
 def test_a_refusal_shows_the_users_own_values_as_they_are() -> None:
-    """Also those in its reason, beside the place of another path and words for which an option of
-    the command line may stand."""
+    """Also those in its reason, beside the place of another path and of an option's name."""
     reason = f"«MOTHER» is in {OTHER}, too; drop one, or {named('vpc')}"
     refused = refuse("b", "«OTHER»")(reason, other=("a", "OTHER"), remedy=f"drop {named('vpc')}")
     line = "'«OTHER»' «MOTHER» is in a.OTHER, too; drop one, or {0}; drop {0}"
