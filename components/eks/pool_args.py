@@ -51,12 +51,7 @@ from .disk_args import (
 from .existing_args import AnyEksClusterArgs, EksExistingClusterArgs
 from .fallback_args import INSTANCE_TYPE, EksFallbackArgs, part_names
 from .immutable import bought, never_lower, node_groups_kept
-from .karpenter_args import (
-    MAX_CLASS_DISK_GIB,
-    EksPoolKarpenterArgs,
-    Scaler,
-    check_node_class,
-)
+from .karpenter_args import MAX_CLASS_DISK_GIB, EksPoolKarpenterArgs, Scaler, check_node_class
 from .network_args import SubnetId, missing, places_of
 from .node_args import (
     AMI_ID,

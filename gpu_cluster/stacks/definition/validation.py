@@ -83,16 +83,11 @@ def file_findings(stack: str, source: Path = ROOT) -> list[Finding]:
     except NotYaml as error:
         reason = f"is not YAML: {error.words}"
         return [Finding(file.name, error.line, error.column, reason)]
-    result = [
-        Finding(
-            file.name,
-            *place,
-            refuse(path.removeprefix("config."))(
-                f"is already set in line {first}", remedy="drop one of the two"
-            ),
-        )
-        for path, place, first in duplicates(root)
-    ]
+    result = list[Finding]()
+    for path, place, first in duplicates(root):
+        reason = f"is already set in line {first}"
+        refused = refuse(path.removeprefix("config."))(reason, remedy="drop one of the two")
+        result.append(Finding(file.name, *place, refused))
     for path, problem in _wrong(source, stack, document):
         result.append(Finding(file.name, *position(root, path), problem))
     return sorted(result, key=lambda finding: (finding.line, finding.column))

@@ -10,11 +10,7 @@ from typing import Any, Literal
 from gpu_cluster.components.catalog import eks, gke
 from gpu_cluster.components.catalog import kubernetes as names
 from gpu_cluster.components.cluster import GpuPool
-from gpu_cluster.components.kube.gpu_daemons import (
-    installs_driver,
-    is_device_plugin,
-    is_dra_driver,
-)
+from gpu_cluster.components.kube.gpu_daemons import installs_driver, is_device_plugin, is_dra_driver
 from gpu_cluster.components.kube.partial import get
 from gpu_cluster.components.kube.requests import requests
 

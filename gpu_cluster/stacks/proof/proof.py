@@ -18,13 +18,7 @@ from gpu_cluster.stacks.definition.files import without_secrets
 from gpu_cluster.stacks.definition.settings import NOWHERE, settings_of
 from gpu_cluster.stacks.engine.operation import QUIET, Outcome, operate
 from gpu_cluster.stacks.engine.pulumi import EngineError, Pulumi
-from gpu_cluster.stacks.engine.state import (
-    PROVIDER_TYPE,
-    ROOT_TYPE,
-    Deployment,
-    pending,
-    resources,
-)
+from gpu_cluster.stacks.engine.state import PROVIDER_TYPE, ROOT_TYPE, Deployment, pending, resources
 from gpu_cluster.stacks.engine.urn import Urn
 from gpu_cluster.stacks.outcome import Answer, CheckError, ExitCode, worst
 from gpu_cluster.stacks.proof import variants
