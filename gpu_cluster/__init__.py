@@ -50,9 +50,7 @@ if TYPE_CHECKING:
     from .components.gke.data_cache_args import GkeDataCacheArgs as GkeDataCacheArgs
     from .components.gke.existing_args import GkeExistingClusterArgs as GkeExistingClusterArgs
     from .components.gke.existing_args import GkeExistingNetworkArgs as GkeExistingNetworkArgs
-    from .components.gke.fallback_args import (
-        GkeAutopilotFallbackArgs as GkeAutopilotFallbackArgs,
-    )
+    from .components.gke.fallback_args import GkeAutopilotFallbackArgs as GkeAutopilotFallbackArgs
     from .components.gke.fallback_args import GkeFallbackArgs as GkeFallbackArgs
     from .components.gke.maintenance_args import GkeMaintenanceArgs as GkeMaintenanceArgs
     from .components.gke.maintenance_args import (

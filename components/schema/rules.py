@@ -212,6 +212,8 @@ def limit_refusals(args: Any) -> Refusals:
             refused = [refusal.under(camel(name)) for refusal in refusals_of(hint, value)]
         except (AttributeError, TypeError):  # An args class in a user's own program.
             plain = unwrapped(hint)[0]
+            if plain in (str, int, float) and isinstance(value, plain):
+                raise  # It has its type: the limit has a defect.
             needed = getattr(plain, "__name__", plain)
             refused = [refuse(camel(name))(f"{value!r} is not of type {needed}")]
         if refused:

@@ -261,6 +261,7 @@ class Typed(Checked):
     most: Annotated[int, Ge(1)] = 2
     name: Annotated[str, DNS_LABEL] = "a"
     names: Annotated[Sequence[str], MinLen(1)] = ("a",)
+    broken: Annotated[int, Limit(lambda value: value.missing)] = 0
 
 
 @pytest.mark.parametrize(
@@ -272,9 +273,11 @@ class Typed(Checked):
     ],
 )
 def test_a_value_of_another_type_is_refused_by_its_key(given: dict[str, Any], says: str) -> None:
-    """Not by the operator that could not compare it."""
+    """Not by the operator that could not compare it; a defect of a limit is no refusal."""
     with pytest.raises(ValueError, match=re.escape(says)):
         Typed(**given)
+    with pytest.raises(AttributeError, match="missing"):
+        Typed(broken=1)
 
 
 @pytest.mark.parametrize(

@@ -444,6 +444,9 @@ def test_a_refusal_shows_the_users_own_values_as_they_are() -> None:
     line = "'«OTHER»' «MOTHER» is in a.OTHER, too; drop one, or {0}; drop {0}"
     assert str(refused) == f"b: {line.format('vpc')}"
     assert refused.spelled({"vpc": "--vpc", "OTHER": "x", "MOTHER": "x"}) == line.format("--vpc")
+    assert (refused.fields["given"], refused.fields["remedy"]) == ("«OTHER»", "drop vpc")
+    odd = refuse("k", {"a": float("nan"), "b": Path("y"), "c": ("x",)})("is wrong")
+    assert odd.fields["given"] == {"a": "NaN", "b": "y", "c": ["x"]}
 
 
 def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> None:

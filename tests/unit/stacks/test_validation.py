@@ -15,7 +15,7 @@ import yaml
 
 from gpu_cluster.cli.ceiling import kept_running
 from gpu_cluster.cli.main import main
-from gpu_cluster.components.schema.refusal import Refusal, named, refuse
+from gpu_cluster.components.schema.refusal import Refusal
 
 # First imported while a test patches config_of, it would keep the patch.
 from gpu_cluster.stacks.cost import stack_cost as _stack_cost  # noqa: F401
@@ -502,13 +502,6 @@ def test_no_such_stack_cannot_be_asked(tmp_path: Path) -> None:
     said = r"^there is no Pulumi\.y\.yaml: the stacks in .*, which has no Pulumi\.yaml, are none"
     with pytest.raises(StackError, match=said):
         file_findings("y", tmp_path)
-
-
-def test_the_fields_of_a_refusal_are_json() -> None:
-    """Whatever was given; and a remedy has no marks of its words."""
-    given = {"a": float("nan"), "b": Path("y"), "c": ("x",)}
-    fields = refuse("k", given)("is wrong", remedy=f"drop {named('vpc')}").fields
-    assert (fields["given"], fields["remedy"]) == ({"a": "NaN", "b": "y", "c": ["x"]}, "drop vpc")
 
 
 def test_the_command_has_three_exit_codes(
