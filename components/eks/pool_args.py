@@ -1059,7 +1059,7 @@ class EksGpuNodeGroupArgs(Checked):
             )
         for instance in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
             if refused := catalog.image_refusal(instance, self.os, self.release_version):
-                yield refuse(refused[0])(refused[1])
+                yield Refusal((refused[0],), refused[1])
         if (
             self.device_plugin == "none"
             and self.os == "bottlerocket"

@@ -358,7 +358,7 @@ def unfit(
     for pool, resolved in pools.items():
         if newer := resolved.args.needs_newer(found.version):
             remedy = f"ask the owner of {name}, {found.version}, to upgrade"
-            yield refuse(newer[0])(newer[1], remedy=remedy).under("gpuPools", pool)
+            yield Refusal((newer[0],), newer[1], remedy=remedy).under("gpuPools", pool)
         direct = resolved.args.gpu_direct
         if direct in DAEMON_LINES and not found.multi_networking:
             yield refuse(f"gpuPools.{pool}.gpuDirect", direct)(

@@ -662,7 +662,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         with refusals:
             if cluster.version is not None and (newer := self.needs_newer(cluster.version)):
                 remedy = f"raise cluster.version {cluster.version}, or drop it"
-                raise refuse(newer[0])(newer[1], remedy=remedy)
+                raise Refusal((newer[0],), newer[1], remedy=remedy)
         refusals.check()
         return ResolvedPool(
             args=self,
