@@ -959,12 +959,15 @@ def test_unknown_stack_names_those_that_exist() -> None:
         config_of("no")
 
 
-def test_settings_are_refused_in_the_programs_words(tmp_path: Path) -> None:
-    """A wrong setting is refused with the file's name and the program's own line."""
+def test_settings_are_refused_in_the_programs_words(tmp_path: Path, monkeypatch: Any) -> None:
+    """With the file's name and the program's own line; a defect of the program is not."""
     (tmp_path / "Pulumi.x.yaml").write_text(
         "config:\n  gcp:project: p\n  gpu-cluster:cluster: {platform: gkee}\n"
     )
     with pytest.raises(CheckError, match=r"^Pulumi.x.yaml: gpu-cluster:cluster.platform: 'gkee' "):
+        settings_of("x", config_of("x", tmp_path))
+    monkeypatch.setattr("gpu_cluster.stacks.definition.settings.from_config", lambda *_: int("x"))
+    with pytest.raises(ValueError, match="invalid literal"):
         settings_of("x", config_of("x", tmp_path))
 
 
