@@ -96,7 +96,7 @@ def explain(refusal: Refusal, blocks: Mapping[str, Any], platform: str) -> Refus
     if refusal.code == UNKNOWN_POOL:
         args = isinstance(cluster, dict)
         cpu_pools = cluster.get("cpuPools") if args else getattr(cluster, "cpu_pools", ())
-        if refusal.given in (cpu_pools or ()):
+        if isinstance(cpu_pools, Mapping) and refusal.given in cpu_pools:
             return refusal.but(
                 allowed=(),
                 reason="is a CPU pool, and what the stack runs needs GPUs",

@@ -6,11 +6,15 @@ The single mistakes are those of the tables of refusals, `tests/unit/components/
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import product
 from random import Random
 from typing import Any
 
 import pytest
 
+from gpu_cluster.components.platforms import PLATFORMS
+from gpu_cluster.components.schema.decode import camel
 from gpu_cluster.stacks.definition.validation import refusals
 from tests.program.environments import values_of, with_changes, without_keys
 from tests.unit.components import test_settings, test_settings_batch, test_settings_services
@@ -109,6 +113,19 @@ def test_mistakes_in_one_stack_file_are_shown_together() -> None:
     assert count["files"] >= 60
     known = sum(count.values()) - count["files"] - count["what the keys of another platform are"]
     assert count["shown"] / known > 0.8
+
+
+@pytest.mark.parametrize("stack", ["dev", "train", "on-gke", "on-eks", "autopilot", "onprem"])
+def test_a_key_of_the_wrong_type_hides_no_unknown_pool(stack: str) -> None:
+    """What explains a refusal reads other keys as they are written."""
+    values = values_of(stack)
+    of = "eks-existing" if stack == "on-eks" else "gke-existing" if stack == "on-gke" else None
+    row = PLATFORMS[of or values["gpu-cluster:cluster"].get("platform", "existing")]
+    pods = {"desk": {"kind": "pod", "pool": "b", "image": "docker.io/a/b:1"}}
+    for name, value in product([camel(f.name) for f in fields(row.settings.CLUSTER)], [5, [5]]):
+        changes = [["gpu-cluster:workloads", pods], ["gpu-cluster:cluster", name, value]]
+        shown = [key(str(line)) for line in refusals(with_changes(values, changes))]
+        assert name == "platform" or "workloads.desk.pool" in shown, (name, value)
 
 
 ROLE = "arn:aws:iam::123456789012:role"
