@@ -68,8 +68,9 @@ class ExistingClusterArgs(Checked):
         """
         key, text, folder = self._text()
         try:
-            document = yaml.safe_load(text)
-        except yaml.YAMLError:
+            # As kubectl does: through JSON, which has no dates.
+            document = json.loads(json.dumps(yaml.safe_load(text), default=str))
+        except (yaml.YAMLError, ValueError, TypeError, RecursionError):
             raise refuse(key)("is not YAML", remedy="give a kubeconfig") from None
         if not isinstance(document, dict) or not isinstance(document.get("contexts"), list):
             raise refuse(key)("is not a kubeconfig: it has no contexts")
@@ -80,7 +81,7 @@ class ExistingClusterArgs(Checked):
                 "is missing, and the kubeconfig has no current one",
                 remedy=f"set it to one of {', '.join(contexts)}",
             )
-        if name not in contexts:
+        if not isinstance(name, str) or name not in contexts:
             raise refuse("context", name)("is not in the kubeconfig", allowed=[*contexts])
         context = contexts[name]
         cluster = _by_name(document.get("clusters"), "cluster").get(str(context.get("cluster")))
@@ -125,7 +126,7 @@ class ExistingClusterArgs(Checked):
         try:
             file = _expanded(path)
             return key, file.read_text(), file.absolute().parent
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             if not self.kubeconfig_file and os.pathsep in path:
                 reason = "a list of files is not merged"
@@ -155,7 +156,7 @@ def _inline(
     inlined: dict[str, Any] = {}
     for name, value in entry.items():
         if name in _FILE_KEYS:
-            path = folder / _expanded(str(value))
+            path = folder / _expanded(str(value).replace("\0", "\ufffd"))
             if within is not None and not path.resolve().is_relative_to(within):
                 raise refuse(key)(
                     f"{name} {value!r} is outside the kubeconfig's folder",
@@ -168,7 +169,7 @@ def _inline(
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()
         elif name == "tokenFile":
             inlined[name] = f"{folder / _expanded(str(value))}"
-        elif name == "exec" and os.sep in str(value.get("command", "")):
+        elif name == "exec" and isinstance(value, dict) and os.sep in str(value.get("command", "")):
             # A path is relative to the file, as in GetAuthInfoFileReferences of client-go's
             # tools/clientcmd/loader.go (2026-11-28): never to where Pulumi happens to run.
             inlined[name] = {**value, "command": f"{folder / value['command']}"}

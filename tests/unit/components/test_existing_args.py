@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from gpu_cluster.components.eks.kubeconfig import kubeconfig as eks_kubeconfig
 from gpu_cluster.components.eks.provider_args import AwsProviderArgs
 from gpu_cluster.components.existing.cluster_args import ExistingClusterArgs
 from gpu_cluster.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
+from gpu_cluster.components.schema.refusal import Refusal
 
 KUBECONFIG: dict[str, Any] = {
     "current-context": "lab",
@@ -54,6 +57,22 @@ def test_files_are_looked_for_beside_the_kubeconfig(file: Path) -> None:
         "client-certificate-data": "me.crt",
         "client-key-data": "me.key",
     }
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["a: 2020-13-45", "a: &a [*a]", "a: " + "[" * 3000, "current-context: [lab]",
+     'users: [{name: me, user: {client-key: "a\\0b"}}]', "users: [{name: me, user: {exec: 5}}]"],
+    ids=range(6),
+)  # fmt: skip
+def test_an_odd_kubeconfig_is_read_or_refused(file: Path, change: str) -> None:
+    """No other exception; a date is text, as for kubectl."""
+    file.write_text(f"{file.read_text()}\n{change}\n")
+    args = ExistingClusterArgs(name="c", kubeconfig_file=str(file))
+    with suppress(Refusal):
+        args.read_kubeconfig()
+    with pytest.raises(Refusal, match="cannot read"):
+        replace(args, kubeconfig_file="a\0b").read_kubeconfig()
 
 
 def test_other_clusters_and_users_stay_behind(file: Path) -> None:
