@@ -139,11 +139,12 @@ class Refusal(ValueError):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The refusal for programs, as JSON; `given` is missing if the line does not show it."""
+        """The refusal for programs, as JSON; `given` is missing if the line does not show all of
+        it: a program's log, too, then lacks what a list of variables has further on."""
         allowed = self.allowed
         fields = {
             "path": self.at,
-            **({"given": self.given} if self._shows else {}),
+            **({"given": self.given} if self._shows and _fits(self.given) else {}),
             "allowed": asdict(allowed) if isinstance(allowed, Range) else [*allowed],
             "remedy": _renamed(self.remedy, {}),
             "code": self.code,
@@ -392,6 +393,10 @@ def unknown(word: str, allowed: Collection[str], otherwise: str = "") -> str:
 def spelled(value: object) -> str:
     """The value as text in a list of them."""
     return UNKNOWN if is_output(value) else str(value)
+
+
+def _fits(value: object) -> bool:
+    return len(value if isinstance(value, str) else json.dumps(value, default=spelled)) <= 95
 
 
 def shown(value: object) -> str:

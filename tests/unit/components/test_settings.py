@@ -447,6 +447,7 @@ def test_a_refusal_shows_the_users_own_values_as_they_are() -> None:
     assert (refused.fields["given"], refused.fields["remedy"]) == ("«OTHER»", "drop vpc")
     odd = refuse("k", {"a": float("nan"), "b": Path("y"), "c": ("x",)})("is wrong")
     assert odd.fields["given"] == {"a": "NaN", "b": "y", "c": ["x"]}
+    assert "given" not in refuse("k", ["x" * 100, "a secret"])("is wrong").fields
 
 
 def test_a_refused_setting_takes_no_part_in_rules_over_several_settings() -> None:
