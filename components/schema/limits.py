@@ -124,7 +124,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h
 
 def seconds(duration: str) -> float:
     """The length of a `DURATION`, or of one as Go writes it."""
-    parts = re.findall(r"([0-9.]+)([a-zµ]+)", duration)
+    parts = re.findall(rf"([0-9.]+)({'|'.join(_SECONDS)})(?![a-zµ])", duration)
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 

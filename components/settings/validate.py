@@ -34,7 +34,7 @@ def check_names(settings: Settings[Any]) -> Iterator[Refusal]:
     test = settings.gpu_test
     measuring = {job_name(pool): pool for pool in test.pools} if test else {}
     for path, args in settings.entries.items():
-        pool = measuring.get(path.rpartition(".")[2])
+        pool = measuring.get(path.partition(".")[2])
         if test and pool and args.namespace == test.namespace:
             yield refuse(path)(f"is the name of the Job that tests pool {pool}; choose another")
 

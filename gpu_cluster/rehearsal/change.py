@@ -35,8 +35,8 @@ from gpu_cluster.tools.programs import HERE
 
 DRIFT_SECONDS = 12.0
 """How long Karpenter may take to see that a node differs from its pool: it looks every 10 s."""
-_TOOLS = "gpu_cluster/tools"
-"""Where a revision has the controllers' versions."""
+_TOOLS = ("gpu_cluster/tools", "tools")
+"""Where a revision has the controllers' versions; 0.2.0 has them in the second."""
 _GROUP = "karpenter.sh"
 _POOL_TYPES = tuple(
     f"kubernetes:{group}/" for group in (_GROUP, "karpenter.k8s.aws", "eks.amazonaws.com")
@@ -68,8 +68,8 @@ class Before:
         try:
             copy_program(source, self.stack, target)
             pinned = target.with_name(f"{target.name}-{HERE.name}")
-            if (source / _TOOLS).is_dir():
-                shutil.move(source / _TOOLS, pinned)
+            for folder in filter(Path.is_dir, (source / name for name in _TOOLS)):
+                shutil.move(folder, pinned)
         finally:
             shutil.rmtree(source)
         # The packages are today's: those that the revision was installed with are not available.
@@ -108,7 +108,7 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
             f"{file.name} of {revision} has platform {platforms[0]}, and here it has "
             f"{platforms[1]}: that is another cluster, not a change of one"
         )
-    pins = [f"{_TOOLS}/{name}" for name in PROGRAMS.values()]
+    pins = [f"{tools}/{name}" for tools in _TOOLS for name in PROGRAMS.values()]
     maybe = [*FOLDERS, *PACKAGE, *pins]
     listed = _git(root, "ls-tree", "--name-only", "-z", commit, "--", *maybe).stdout.decode()
     tracked = [*filter(None, listed.split("\0"))]

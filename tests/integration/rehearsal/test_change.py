@@ -41,6 +41,18 @@ def test_the_program_and_the_file_are_those_of_the_revision(root: Path, tmp_path
     assert not (tmp_path / "copy-source").exists()
 
 
+@pytest.mark.parametrize("folder", ["gpu_cluster/tools", "tools"])
+def test_the_controllers_are_those_of_the_revision(root: Path, tmp_path: Path, folder: str) -> None:
+    """Version 0.2.0 has them in `tools`."""
+    module = root / folder / "kueue" / "go.mod"
+    module.parent.mkdir(parents=True)
+    module.write_text("earlier")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "second")
+    pinned = before("HEAD", "dev", root).copy(tmp_path / "copy")[1]
+    assert (pinned / "kueue" / "go.mod").read_text() == "earlier"
+
+
 def test_a_project_that_uses_the_package_may_be_a_folder_of_a_repository(tmp_path: Path) -> None:
     """All files of the folder's program are the revision's, and no others of the repository."""
     folder = tmp_path / "repository" / "gpus"
